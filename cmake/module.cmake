@@ -1,0 +1,46 @@
+# tidekv_module(name [DEPS ...] [LIBS ...])
+#   One folder of src/: a static library of its *.cc files, and one test program of its *_test.cc.
+#   DEPS are other modules, LIBS outside libraries. Every header must compile alone.
+function(tidekv_module name)
+  cmake_parse_arguments(ARG "" "" "DEPS;LIBS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS *.cc)
+  file(GLOB headers CONFIGURE_DEPENDS *.h)
+  set(tests ${sources})
+  list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+
+  set(target tidekv_${name})
+  add_library(${target} STATIC ${sources})
+  set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX VERIFY_INTERFACE_HEADER_SETS ON)
+  target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/src
+                 FILES ${headers})
+  target_include_directories(${target} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
+  target_link_libraries(${target} PUBLIC tidekv_flags)
+  foreach(dep IN LISTS ARG_DEPS)
+    target_link_libraries(${target} PUBLIC tidekv_${dep})
+  endforeach()
+  target_link_libraries(${target} PRIVATE ${ARG_LIBS})
+  set_property(GLOBAL APPEND PROPERTY TIDEKV_MODULES ${target})
+
+  if(TIDEKV_BUILD_TESTS AND tests)
+    tidekv_test(${name}_test SOURCES ${tests} DEPS ${name} LIBS ${ARG_LIBS})
+  endif()
+endfunction()
+
+# tidekv_test(target SOURCES ... DEPS modules... [LIBS ...] [LABELS ...])
+function(tidekv_test target)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LIBS;LABELS" ${ARGN})
+  add_executable(${target} ${ARG_SOURCES})
+  foreach(dep IN LISTS ARG_DEPS)
+    target_link_libraries(${target} PRIVATE tidekv_${dep})
+  endforeach()
+  target_link_libraries(${target} PRIVATE ${ARG_LIBS} GTest::gtest GTest::gmock_main Threads::Threads)
+  target_compile_definitions(${target} PRIVATE
+    TIDEKV_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TIDEKV_BINARY_DIR="${CMAKE_BINARY_DIR}")
+  add_test(NAME ${target} COMMAND ${target})
+  set_tests_properties(${target} PROPERTIES TIMEOUT 1200)
+  if(ARG_LABELS)
+    set_tests_properties(${target} PROPERTIES LABELS "${ARG_LABELS}")
+  endif()
+endfunction()

@@ -1,0 +1,59 @@
+// Fixed threads, one parallel_for.
+//
+// The calling thread works too, so a pool of n runs n - 1 threads. No allocation after construction:
+// the body is passed by reference. One parallel_for at a time per pool: a second caller waits.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace tidekv {
+
+class ThreadPool {
+ public:
+  // `num_threads` >= 1, the caller included.
+  explicit ThreadPool(int num_threads);
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+  ~ThreadPool();
+
+  int num_threads() const { return static_cast<int>(workers_.size()) + 1; }
+
+  // Calls body(task, thread) once for every task in [0, num_tasks), thread in [0, num_threads()).
+  // Tasks are handed out one by one in ascending order; returns when all have finished.
+  template <typename Body>
+  void parallel_for(std::int64_t num_tasks, const Body& body) {
+    run(num_tasks, &body, [](const void* context, std::int64_t task, int thread) {
+      (*static_cast<const Body*>(context))(task, thread);
+    });
+  }
+
+ private:
+  using Call = void (*)(const void* context, std::int64_t task, int thread);
+
+  void run(std::int64_t num_tasks, const void* context, Call call);
+  void worker_loop(int thread);
+  void take_tasks(int thread);
+
+  std::mutex caller_mutex_;  // held for the length of one parallel_for
+  std::mutex mutex_;         // guards what follows
+  std::condition_variable start_;
+  std::condition_variable finished_;
+  std::uint64_t generation_ = 0;
+  int running_ = 0;
+  bool stopping_ = false;
+  std::int64_t num_tasks_ = 0;
+  const void* context_ = nullptr;
+  Call call_ = nullptr;
+  std::atomic<std::int64_t> next_task_{0};
+  std::vector<std::thread> workers_;
+};
+
+// Threads to use when nobody says: the CPUs this process may run on.
+int default_num_threads();
+
+}  // namespace tidekv

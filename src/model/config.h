@@ -1,0 +1,64 @@
+// All hyperparameters of a decoder-only transformer, on one page.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tensor/dtype.h"
+#include "tidekv/result.h"
+
+namespace tidekv {
+
+enum class RopeType : std::uint8_t { kDefault, kLlama3 };
+
+// Rotary position embedding: inverse frequency i is theta^(-2i / head_dim), i < head_dim / 2.
+// kLlama3 then stretches the low frequencies (Llama 3.1's rule, four parameters below).
+struct RopeConfig {
+  RopeType type = RopeType::kDefault;
+  double theta = 10000.0;
+  double factor = 1.0;            // kLlama3 only, as the rest
+  double low_freq_factor = 1.0;
+  double high_freq_factor = 4.0;
+  std::int64_t original_max_positions = 8192;
+};
+
+struct ModelConfig {
+  std::string architecture;        // "llama"
+  std::int64_t num_layers = 0;     // N
+  std::int64_t hidden_dim = 0;     // d_model
+  std::int64_t ffn_dim = 0;        // d_ff
+  std::int64_t num_q_heads = 0;    // H_q, a multiple of num_kv_heads
+  std::int64_t num_kv_heads = 0;   // H_kv; query head h reads KV head h / (H_q / H_kv)
+  std::int64_t head_dim = 0;       // D, even; num_q_heads * head_dim may differ from hidden_dim
+  std::int64_t vocab_size = 0;
+  std::int64_t max_positions = 0;  // the context the model was made for
+  double rms_norm_eps = 1e-5;
+  bool tied_embeddings = false;    // the output matrix is the embedding table
+  RopeConfig rope;
+  DType dtype = DType::kBF16;      // of the weights in the file: kBF16, kF16 or kF32
+  std::vector<std::int32_t> eos_token_ids;  // any of them ends generation; may be empty
+
+  std::int64_t q_dim() const { return num_q_heads * head_dim; }
+  std::int64_t kv_dim() const { return num_kv_heads * head_dim; }
+  std::int64_t group_size() const { return num_q_heads / num_kv_heads; }
+};
+
+// Reads `folder`/config.json, and generation_config.json beside it for end tokens if there is one,
+// as Transformers 4 and 5 write them. Anything not supported is refused by name.
+Result<ModelConfig> read_model_config(const std::string& folder);
+
+// Parses the texts themselves; `generation_config_json` may be empty. `file` names the first in
+// errors.
+Result<ModelConfig> parse_model_config(const std::string& config_json,
+                                       const std::string& generation_config_json,
+                                       const std::string& file);
+
+// One of the published shapes by name (llama-3.1-8b, mistral-7b-v0.2, llama-3.2-1b, qwen2.5-7b,
+// qwen3-8b, smollm2-135m): enough to plan memory without weights. The error lists the names.
+Result<ModelConfig> published_shape(const std::string& name);
+
+// Inverse frequencies [head_dim / 2] in FP32, rounded as Transformers rounds them.
+std::vector<float> rope_inverse_frequencies(const RopeConfig& rope, std::int64_t head_dim);
+
+}  // namespace tidekv

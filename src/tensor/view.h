@@ -1,0 +1,53 @@
+// Views of two-dimensional tensors. Own no memory.
+//
+// HostView and DeviceView are two types on purpose: host code may read the first, and only a
+// backend may look inside the second.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "tensor/dtype.h"
+
+namespace tidekv {
+
+// A read-only matrix in host memory: [rows, cols], contiguous. A vector has one row. `data` may be
+// null when only the shape is known (planning without a model file).
+struct HostView {
+  const std::byte* data = nullptr;
+  DType dtype = DType::kF32;
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+
+  std::int64_t num_bytes() const { return rows * cols * size_of(dtype); }
+};
+
+// A matrix in device memory: [rows, cols], contiguous.
+class DeviceView {
+ public:
+  DeviceView() = default;
+  DeviceView(std::byte* data, DType dtype, std::int64_t rows, std::int64_t cols)
+      : data_(data), dtype_(dtype), rows_(rows), cols_(cols) {}
+
+  DType dtype() const { return dtype_; }
+  std::int64_t rows() const { return rows_; }
+  std::int64_t cols() const { return cols_; }
+  std::int64_t num_bytes() const { return rows_ * cols_ * size_of(dtype_); }
+
+  // Rows [first, first + count). The caller keeps the range inside the view.
+  DeviceView rows_at(std::int64_t first, std::int64_t count) const {
+    std::byte* start = data_ == nullptr ? nullptr : data_ + first * cols_ * size_of(dtype_);
+    return {start, dtype_, count, cols_};
+  }
+
+  // Backends only; tools/check_includes.py rejects a call anywhere else.
+  std::byte* device_ptr() const { return data_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  DType dtype_ = DType::kF32;
+  std::int64_t rows_ = 0;
+  std::int64_t cols_ = 0;
+};
+
+}  // namespace tidekv

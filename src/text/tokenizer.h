@@ -1,0 +1,64 @@
+// Text to token ids and back.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tidekv/result.h"
+
+namespace tidekv {
+
+struct EncodeOptions {
+  bool add_bos = true;         // put BOS first if the tokenizer's own post-processor does
+  bool parse_special = false;  // text that spells a special token becomes that token
+};
+
+// Immutable after loading; safe to share between threads.
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+
+  // Ids of `text` (any bytes; it need not be valid UTF-8). With add_bos exactly one BOS leads,
+  // also when the text itself starts with BOS and parse_special is on.
+  virtual Result<std::vector<std::int32_t>> encode(std::string_view text,
+                                                   const EncodeOptions& options) const = 0;
+
+  // The bytes token `id` stands for; empty for special tokens and unknown ids.
+  virtual std::string_view token_bytes(std::int32_t id) const = 0;
+
+  // The token's text as the vocabulary spells it (for listings); empty for unknown ids.
+  virtual std::string_view token_text(std::int32_t id) const = 0;
+
+  virtual bool is_special(std::int32_t id) const = 0;
+  virtual std::int64_t vocab_size() const = 0;  // largest id + 1
+  virtual std::int32_t bos_token_id() const = 0;  // -1: none
+};
+
+// Reads `folder`/tokenizer.json (byte-level BPE). Anything not supported is refused by name.
+Result<std::unique_ptr<Tokenizer>> load_tokenizer(const std::string& folder);
+
+// Parses the JSON itself; `file` names it in errors.
+Result<std::unique_ptr<Tokenizer>> parse_tokenizer_json(std::string_view json,
+                                                        const std::string& file);
+
+// Streaming detokenisation: feed ids, get text that never ends inside a UTF-8 character.
+class Detokenizer {
+ public:
+  explicit Detokenizer(const Tokenizer& tokenizer) : tokenizer_(&tokenizer) {}
+
+  // Text that became complete with this token; "" while a character is still incomplete.
+  std::string next(std::int32_t id);
+
+  // What is left at the end: incomplete bytes as U+FFFD.
+  std::string finish();
+
+ private:
+  const Tokenizer* tokenizer_;
+  std::string pending_;
+};
+
+}  // namespace tidekv
