@@ -33,8 +33,12 @@ struct Ok {};
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT(google-explicit-constructor): `return value;` is the point
-  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor): `return Error{...};` is the point
+  Result(T value)
+      : state_(std::in_place_index<0>, std::move(value)) {
+  }  // NOLINT(google-explicit-constructor): `return value;` is the point
+  Result(Error error)
+      : state_(std::in_place_index<1>, std::move(error)) {
+  }  // NOLINT(google-explicit-constructor): `return Error{...};` is the point
 
   bool ok() const { return state_.index() == 0; }
   T& value() & { return std::get<0>(state_); }
@@ -52,21 +56,21 @@ using Status = Result<Ok>;
 }  // namespace tidekv
 
 // Returns the error of `expr` to the caller, if it has one.
-#define TIDEKV_TRY(expr)                                      \
-  do {                                                        \
-    auto tidekv_status_ = (expr);                             \
-    if (!tidekv_status_.ok()) {                               \
-      return std::move(tidekv_status_).error();               \
-    }                                                         \
+#define TIDEKV_TRY(expr)                        \
+  do {                                          \
+    auto tidekv_status_ = (expr);               \
+    if (!tidekv_status_.ok()) {                 \
+      return std::move(tidekv_status_).error(); \
+    }                                           \
   } while (false)
 
 #define TIDEKV_CONCAT_INNER_(a, b) a##b
 #define TIDEKV_CONCAT_(a, b) TIDEKV_CONCAT_INNER_(a, b)
 
 // TIDEKV_ASSIGN(auto x, f()): declares x from f()'s value, or returns f()'s error.
-#define TIDEKV_ASSIGN(decl, expr)                                        \
-  auto TIDEKV_CONCAT_(tidekv_result_, __LINE__) = (expr);                \
-  if (!TIDEKV_CONCAT_(tidekv_result_, __LINE__).ok()) {                  \
-    return std::move(TIDEKV_CONCAT_(tidekv_result_, __LINE__)).error();  \
-  }                                                                      \
+#define TIDEKV_ASSIGN(decl, expr)                                       \
+  auto TIDEKV_CONCAT_(tidekv_result_, __LINE__) = (expr);               \
+  if (!TIDEKV_CONCAT_(tidekv_result_, __LINE__).ok()) {                 \
+    return std::move(TIDEKV_CONCAT_(tidekv_result_, __LINE__)).error(); \
+  }                                                                     \
   decl = std::move(TIDEKV_CONCAT_(tidekv_result_, __LINE__)).value()

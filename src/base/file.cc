@@ -75,7 +75,8 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 
 MappedFile::~MappedFile() {
   if (data_ != nullptr) {
-    ::munmap(const_cast<std::byte*>(data_), size_);  // NOLINT(cppcoreguidelines-pro-type-const-cast): munmap's signature
+    ::munmap(const_cast<std::byte*>(data_),
+             size_);  // NOLINT(cppcoreguidelines-pro-type-const-cast): munmap's signature
   }
 }
 

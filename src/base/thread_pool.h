@@ -1,7 +1,8 @@
 // Fixed threads, one parallel_for.
 //
-// The calling thread works too, so a pool of n runs n - 1 threads. No allocation after construction:
-// the body is passed by reference. One parallel_for at a time per pool: a second caller waits.
+// The calling thread works too, so a pool of n runs n - 1 threads. No allocation after
+// construction: the body is passed by reference. One parallel_for at a time per pool: a second
+// caller waits.
 #pragma once
 
 #include <atomic>

@@ -1,0 +1,235 @@
+#include "backend/backend.h"
+
+#include <algorithm>
+#include <string>
+
+#include "base/check.h"
+
+namespace tidekv {
+namespace {
+
+bool is_activation(DType dtype) { return dtype == DType::kF32 || dtype == DType::kBF16; }
+bool is_weight(DType dtype) { return dtype != DType::kI32; }
+
+void check_shape(DeviceView view, std::int64_t rows, std::int64_t cols) {
+  TIDEKV_CHECK_OP(view.rows(), ==, rows);
+  TIDEKV_CHECK_OP(view.cols(), ==, cols);
+}
+
+void check_queries(DeviceView q, const KvView& kv) {
+  TIDEKV_CHECK(is_activation(q.dtype()) && kv.keys.dtype() == q.dtype() &&
+               kv.values.dtype() == q.dtype());
+  check_shape(kv.values, kv.keys.rows(), kv.keys.cols());
+  TIDEKV_CHECK_OP(q.cols() % (kv.num_kv_heads() * kv.head_dim()), ==, 0);
+  for (const HeadSpan& head : kv.heads) {
+    TIDEKV_CHECK_OP(head.len, >=, q.rows());
+    TIDEKV_CHECK_OP(head.len, <=, head.capacity);
+    TIDEKV_CHECK_OP(head.offset + head.capacity, <=, kv.keys.rows());
+  }
+}
+
+std::int64_t num_q_heads(DeviceView q, const KvView& kv) { return q.cols() / kv.head_dim(); }
+
+}  // namespace
+
+Backend::Backend(const BackendOptions& options)
+    : pool_(options.pool),
+      accountant_(options.timeline_capacity),
+      fail_allocation_(options.fail_allocation) {}
+
+Result<Buffer> Backend::allocate(std::initializer_list<Charge> charges) {
+  TIDEKV_CHECK_OP(charges.size(), <=, Buffer::kMaxCharges);
+  std::int64_t bytes = 0;
+  for (const Charge& charge : charges) {
+    TIDEKV_CHECK_OP(charge.bytes, >=, 0);
+    bytes += charge.bytes;
+  }
+  const std::int64_t id = num_allocations_++;
+  if (id == fail_allocation_) {
+    return Error{ErrorCode::kOutOfMemory, "out of device memory allocating " +
+                                              std::to_string(bytes) + " bytes of " +
+                                              std::string(name_of(charges.begin()->component))};
+  }
+  if (!plan_.empty()) {
+    TIDEKV_CHECK_OP(id, <, plan_.size());
+    TIDEKV_CHECK_OP(bytes, ==, plan_[static_cast<std::size_t>(id)].bytes);
+  }
+  TIDEKV_ASSIGN(std::byte * data, do_allocate(id, bytes));
+  Buffer buffer;
+  buffer.backend_ = this;
+  buffer.data_ = data;
+  buffer.bytes_ = bytes;
+  buffer.id_ = id;
+  std::copy(charges.begin(), charges.end(), buffer.charges_.begin());
+  accountant_.add(charges);
+  return buffer;
+}
+
+void Backend::release(Buffer& buffer) {
+  accountant_.remove(buffer.charges_);
+  do_release(buffer.id_, buffer.data_, buffer.bytes_);
+}
+
+Status Backend::reserve(const MemoryPlan& plan) {
+  TIDEKV_CHECK_OP(num_allocations_, ==, 0);
+  TIDEKV_TRY(do_reserve(plan.arena_bytes));
+  plan_ = plan.allocations;
+  reserved_bytes_ = plan.arena_bytes;
+  return Ok{};
+}
+
+const PlannedAllocation* Backend::planned(std::int64_t id) const {
+  return plan_.empty() ? nullptr : &plan_[static_cast<std::size_t>(id)];
+}
+
+void Backend::use_workspace(DeviceView workspace) { workspace_ = workspace; }
+
+Result<DeviceView> Backend::import_weights(const HostView& weights) {
+  TIDEKV_ASSIGN(const DeviceView view, do_import_weights(weights));
+  const Charge charge{Component::kWeights, weights.num_bytes()};
+  accountant_.add({&charge, 1});
+  return view;
+}
+
+void Backend::upload(std::span<const std::byte> from, DeviceView to) {
+  TIDEKV_CHECK_OP(from.size(), ==, to.num_bytes());
+  do_upload(from, to);
+}
+
+void Backend::download(DeviceView from, std::span<std::byte> to) {
+  TIDEKV_CHECK_OP(from.num_bytes(), ==, to.size());
+  do_download(from, to);
+}
+
+void Backend::copy(DeviceView from, DeviceView to) {
+  TIDEKV_CHECK(from.dtype() == to.dtype());
+  check_shape(to, from.rows(), from.cols());
+  do_copy(from, to);
+}
+
+Status Backend::synchronize() { return do_synchronize(); }
+
+void Backend::embed(DeviceView table, DeviceView ids, DeviceView out) {
+  TIDEKV_CHECK(ids.dtype() == DType::kI32 && is_weight(table.dtype()));
+  TIDEKV_CHECK(is_activation(out.dtype()));
+  check_shape(ids, 1, out.rows());
+  check_shape(out, out.rows(), table.cols());
+  do_embed(table, ids, out);
+}
+
+void Backend::rms_norm(DeviceView x, DeviceView weight, float eps, DeviceView out) {
+  TIDEKV_CHECK(is_activation(x.dtype()) && is_weight(weight.dtype()) && out.dtype() == x.dtype());
+  check_shape(weight, 1, x.cols());
+  check_shape(out, x.rows(), x.cols());
+  do_rms_norm(x, weight, eps, out);
+}
+
+void Backend::matmul(DeviceView a, DeviceView w, DeviceView out, MatmulMode mode) {
+  TIDEKV_CHECK(is_activation(a.dtype()) && is_weight(w.dtype()));
+  TIDEKV_CHECK(out.dtype() == DType::kF32 || out.dtype() == a.dtype());
+  TIDEKV_CHECK_OP(a.cols(), ==, w.cols());
+  check_shape(out, a.rows(), w.rows());
+  do_matmul(a, w, out, mode);
+}
+
+void Backend::rope_angles(DeviceView inverse_freq, Position first, DeviceView out) {
+  TIDEKV_CHECK(inverse_freq.dtype() == DType::kF32 && out.dtype() == DType::kF32);
+  check_shape(inverse_freq, 1, out.cols() / 2);
+  TIDEKV_CHECK_OP(index_of(first), >=, 0);
+  do_rope_angles(inverse_freq, first, out);
+}
+
+void Backend::rope(DeviceView x, DeviceView angles) {
+  TIDEKV_CHECK(is_activation(x.dtype()) && angles.dtype() == DType::kF32);
+  TIDEKV_CHECK_OP(x.rows(), ==, angles.rows());
+  TIDEKV_CHECK_OP(x.cols() % angles.cols(), ==, 0);
+  do_rope(x, angles);
+}
+
+void Backend::append_kv(DeviceView k, DeviceView v, const KvView& kv) {
+  TIDEKV_CHECK(k.dtype() == kv.keys.dtype() && v.dtype() == k.dtype());
+  check_shape(k, k.rows(), kv.num_kv_heads() * kv.head_dim());
+  check_shape(v, k.rows(), k.cols());
+  for (const HeadSpan& head : kv.heads) {
+    TIDEKV_CHECK_OP(head.len + k.rows(), <=, head.capacity);
+  }
+  do_append_kv(k, v, kv);
+}
+
+void Backend::attend(DeviceView q, const KvView& kv) {
+  check_queries(q, kv);
+  do_attend(q, kv);
+}
+
+void Backend::swiglu(DeviceView gate, DeviceView up, DeviceView out) {
+  TIDEKV_CHECK(is_activation(gate.dtype()) && up.dtype() == gate.dtype() &&
+               out.dtype() == gate.dtype());
+  check_shape(up, gate.rows(), gate.cols());
+  check_shape(out, gate.rows(), gate.cols());
+  do_swiglu(gate, up, out);
+}
+
+void Backend::window_lse(DeviceView q, const KvView& kv, DeviceView lse) {
+  check_queries(q, kv);
+  TIDEKV_CHECK(lse.dtype() == DType::kF32);
+  check_shape(lse, 2 * num_q_heads(q, kv), q.rows());
+  do_window_lse(q, kv, lse);
+}
+
+void Backend::score_keys(DeviceView q, const KvView& kv, DeviceView lse, KeyRange range,
+                         DeviceView weights) {
+  check_queries(q, kv);
+  check_shape(lse, 2 * num_q_heads(q, kv), q.rows());
+  TIDEKV_CHECK(lse.dtype() == DType::kF32 && weights.dtype() == DType::kF32);
+  check_shape(weights, num_q_heads(q, kv) * q.rows(), range.len());
+  TIDEKV_CHECK_OP(range.begin, >=, 0);
+  for (const HeadSpan& head : kv.heads) {
+    TIDEKV_CHECK_OP(range.end, <=, head.len);
+  }
+  do_score_keys(q, kv, lse, range, weights);
+}
+
+void Backend::pool_scores(DeviceView weights, const PoolRecipe& recipe, const PoolRanges& ranges,
+                          DeviceView raw, DeviceView scores) {
+  const std::int64_t halo = recipe.kernel_len / 2;
+  TIDEKV_CHECK(recipe.kernel_len % 2 == 1);
+  TIDEKV_CHECK(weights.dtype() == DType::kF32 && raw.dtype() == DType::kF32 &&
+               scores.dtype() == DType::kF32);
+  TIDEKV_CHECK_OP(weights.cols(), ==, ranges.scored.len());
+  TIDEKV_CHECK_OP(weights.rows() % raw.rows(), ==, 0);
+  check_shape(raw, scores.rows(), ranges.scored.len());
+  check_shape(scores, raw.rows(), ranges.wanted.len());
+  TIDEKV_CHECK_OP(ranges.scored.begin, <=, std::max<std::int64_t>(0, ranges.wanted.begin - halo));
+  TIDEKV_CHECK_OP(ranges.scored.end, >=, std::min(ranges.prefix_len, ranges.wanted.end + halo));
+  TIDEKV_CHECK_OP(ranges.scored.end, <=, ranges.prefix_len);
+  do_pool_scores(weights, recipe, ranges, raw, scores);
+}
+
+void Backend::topk_merge(DeviceView scores, Position first, const TopKState& state) {
+  TIDEKV_CHECK(scores.dtype() == DType::kF32 && state.scores.dtype() == DType::kF32 &&
+               state.positions.dtype() == DType::kI32);
+  check_shape(state.scores, scores.rows(), state.scores.cols());
+  check_shape(state.positions, scores.rows(), state.scores.cols());
+  do_topk_merge(scores, first, state);
+}
+
+void Backend::topk_take(const TopKState& state, const Mandatory& mandatory, DeviceView retained) {
+  TIDEKV_CHECK(retained.dtype() == DType::kI32);
+  TIDEKV_CHECK_OP(state.num_offered, >=, state.scores.cols());
+  check_shape(retained, state.scores.rows(),
+              mandatory.num_sinks + state.scores.cols() + mandatory.num_recent);
+  do_topk_take(state, mandatory, retained);
+}
+
+void Backend::gather_rows(const KvView& from, DeviceView slots, const KvView& to) {
+  TIDEKV_CHECK(slots.dtype() == DType::kI32 && from.keys.dtype() == to.keys.dtype());
+  TIDEKV_CHECK_OP(from.num_kv_heads(), ==, to.num_kv_heads());
+  TIDEKV_CHECK_OP(from.head_dim(), ==, to.head_dim());
+  TIDEKV_CHECK_OP(slots.rows(), ==, from.num_kv_heads());
+  for (const HeadSpan& head : to.heads) {
+    TIDEKV_CHECK_OP(head.len + slots.cols(), <=, head.capacity);
+  }
+  do_gather_rows(from, slots, to);
+}
+
+}  // namespace tidekv

@@ -1,0 +1,200 @@
+// One interface to a device: memory, and the operations of a decoder layer and of the layer-end
+// compressor. All operations are mandatory; there is no capability matrix.
+//
+// Public functions check arguments and account; protected do_... functions do the work, so checks
+// and accounting are the same for every backend. A Backend serves one request; it is not
+// thread-safe, but runs its kernels on a shared ThreadPool.
+//
+// Determinism, which every implementation must keep (tests/backend_conformance_test.cc,
+// tests/schedule_fidelity_test.cc): an output row is computed by the same operations in the same
+// order whatever rows stand beside it and whatever the thread count. A matrix product never splits
+// K; attention and window_lse walk key tiles anchored at slot 0; window_lse, score_keys and attend
+// share one query-key product and one exponential.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "backend/buffer.h"
+#include "backend/kv_view.h"
+#include "base/thread_pool.h"
+#include "memory/accountant.h"
+#include "memory/plan.h"
+#include "tensor/position.h"
+#include "tensor/view.h"
+#include "tidekv/result.h"
+
+namespace tidekv {
+
+enum class MatmulMode : std::uint8_t {
+  kStore,       // out = a w^T
+  kAccumulate,  // out += a w^T, rounded once
+};
+
+enum class GroupReduce : std::uint8_t { kMean, kMax };
+enum class Pool : std::uint8_t { kMax, kAverage };
+
+// Keys [begin, end) by slot of the active layer, where slot and position agree.
+struct KeyRange {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  std::int64_t len() const { return end - begin; }
+};
+
+// How attention weights become one score per KV head and key (Eq. (7); SnapKV).
+struct PoolRecipe {
+  GroupReduce group_reduce = GroupReduce::kMean;  // over the query heads of a KV head, first
+  Pool pool = Pool::kMax;                         // then over neighbouring keys of the prefix
+  std::int64_t kernel_len = 7;                    // odd; 1 pools nothing
+};
+
+// The k best candidates of each KV head so far, a heap per head.
+struct TopKState {
+  DeviceView scores;             // [num_kv_heads, k] f32
+  DeviceView positions;          // [num_kv_heads, k] i32
+  std::int64_t num_offered = 0;  // candidates offered per head so far; the host keeps count
+};
+
+struct BackendOptions {
+  ThreadPool* pool = nullptr;  // runs the kernels
+  std::int64_t timeline_capacity = 0;
+  std::int64_t fail_allocation = -1;  // tests: this allocation (from 0) reports out of memory
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  Backend(const Backend&) = delete;
+  Backend& operator=(const Backend&) = delete;
+
+  // --- memory ---
+
+  // Bytes for all charges together (at most two), uninitialised, 64-byte aligned.
+  Result<Buffer> allocate(std::initializer_list<Charge> charges);
+  // Takes the plan's arena from the system. From now on the n-th allocation is the plan's n-th.
+  Status reserve(const MemoryPlan& plan);
+  // Bytes reserve() took; 0 before.
+  std::int64_t reserved_bytes() const { return reserved_bytes_; }
+  // Scratch the kernels need for this head_dim, all threads together; independent of prompt length.
+  virtual std::int64_t workspace_bytes(std::int64_t head_dim) const = 0;
+  // The scratch itself; set before any operation below, outlives them.
+  void use_workspace(DeviceView workspace);
+  // Weights stay where the file maps them when the device can read host memory.
+  Result<DeviceView> import_weights(const HostView& weights);
+  Accountant& accountant() { return accountant_; }
+  const Accountant& accountant() const { return accountant_; }
+
+  // --- movement ---
+
+  void upload(std::span<const std::byte> from, DeviceView to);
+  void download(DeviceView from, std::span<std::byte> to);
+  void copy(DeviceView from, DeviceView to);
+  // Waits for the device; the one place its errors surface.
+  Status synchronize();
+
+  // --- decoder layer; activations are f32 or bf16, weights f32, f16 or bf16 ---
+
+  // out[r] = table[ids[r]]. ids [1, rows] i32; table [vocab, d]; out [rows, d].
+  void embed(DeviceView table, DeviceView ids, DeviceView out);
+  // out[r] = x[r] / sqrt(mean(x[r]^2) + eps) * weight. x, out [rows, d]; weight [1, d].
+  void rms_norm(DeviceView x, DeviceView weight, float eps, DeviceView out);
+  // out (+)= a w^T, sums in f32 over ascending k. a [m, k]; w [n, k]; out [m, n] (f32 or a's type).
+  void matmul(DeviceView a, DeviceView w, DeviceView out, MatmulMode mode);
+  // cos and sin of position * inverse_freq, product in f32. inverse_freq [1, D/2] f32;
+  // out [rows, D] f32: D/2 cosines, then D/2 sines, of positions first, first + 1, ...
+  void rope_angles(DeviceView inverse_freq, Position first, DeviceView out);
+  // Rotates pairs (i, i + D/2) of every head. x [rows, heads * D]; angles [rows, D].
+  void rope(DeviceView x, DeviceView angles);
+  // Appends rows behind each head's len (the caller then advances it). k, v [rows, kv_heads * D].
+  void append_kv(DeviceView k, DeviceView v, const KvView& kv);
+  // Causal attention, in place: q [rows, q_heads * D] becomes the output. The rows are the newest
+  // of the cache: row r sees each head's slots [0, len - rows + r + 1).
+  void attend(DeviceView q, const KvView& kv);
+  // out = silu(gate) * up, elementwise; out may be gate.
+  void swiglu(DeviceView gate, DeviceView up, DeviceView out);
+
+  // --- layer-end compression (Alg. 2); queries are the newest rows, as in attend ---
+
+  // Pass 1, Eqs. (4)-(6): max and normaliser of every window row over the keys it sees.
+  // q [W, q_heads * D]; lse [2 * q_heads, W] f32: all maxima, then all normalisers.
+  void window_lse(DeviceView q, const KvView& kv, DeviceView lse);
+  // Pass 2, Eq. (7): normalised attention weights of keys in `range`, 0 where a row does not see
+  // the key. weights [q_heads * W, range.len()] f32, row h * W + w.
+  void score_keys(DeviceView q, const KvView& kv, DeviceView lse, KeyRange range,
+                  DeviceView weights);
+  // Sums weights over the window, reduces the group, pools over keys. `scored` is the range in
+  // `weights`; `wanted` lies in it with a halo of kernel_len / 2 on both sides, or ends where the
+  // prefix [0, prefix_len) ends. raw [kv_heads, scored.len()] f32 is scratch;
+  // scores [kv_heads, wanted.len()] f32.
+  struct PoolRanges {
+    KeyRange scored;
+    KeyRange wanted;
+    std::int64_t prefix_len = 0;
+  };
+  void pool_scores(DeviceView weights, const PoolRecipe& recipe, const PoolRanges& ranges,
+                   DeviceView raw, DeviceView scores);
+  // Offers keys first, first + 1, ... with their scores [kv_heads, n] to the k best; higher score
+  // first, then lower position. NaN counts as -infinity. The caller adds n to num_offered.
+  void topk_merge(DeviceView scores, Position first, const TopKState& state);
+  // retained [kv_heads, sinks + k + recent] i32: positions [0, sinks), the k best, and
+  // [prompt_len - recent, prompt_len), ascending. num_offered must be at least k.
+  struct Mandatory {
+    std::int64_t num_sinks = 0;
+    std::int64_t num_recent = 0;
+    std::int64_t prompt_len = 0;
+  };
+  void topk_take(const TopKState& state, const Mandatory& mandatory, DeviceView retained);
+  // Copies rows `slots` [kv_heads, n] i32 of each head of `from` behind each head's len of `to`.
+  void gather_rows(const KvView& from, DeviceView slots, const KvView& to);
+
+ protected:
+  explicit Backend(const BackendOptions& options);
+
+  virtual Result<std::byte*> do_allocate(std::int64_t id, std::int64_t bytes) = 0;
+  virtual void do_release(std::int64_t id, std::byte* data, std::int64_t bytes) = 0;
+  virtual Status do_reserve(std::int64_t arena_bytes) = 0;
+  virtual Result<DeviceView> do_import_weights(const HostView& weights) = 0;
+  virtual void do_upload(std::span<const std::byte> from, DeviceView to) = 0;
+  virtual void do_download(DeviceView from, std::span<std::byte> to) = 0;
+  virtual void do_copy(DeviceView from, DeviceView to) = 0;
+  virtual Status do_synchronize() = 0;
+  virtual void do_embed(DeviceView table, DeviceView ids, DeviceView out) = 0;
+  virtual void do_rms_norm(DeviceView x, DeviceView weight, float eps, DeviceView out) = 0;
+  virtual void do_matmul(DeviceView a, DeviceView w, DeviceView out, MatmulMode mode) = 0;
+  virtual void do_rope_angles(DeviceView inverse_freq, Position first, DeviceView out) = 0;
+  virtual void do_rope(DeviceView x, DeviceView angles) = 0;
+  virtual void do_append_kv(DeviceView k, DeviceView v, const KvView& kv) = 0;
+  virtual void do_attend(DeviceView q, const KvView& kv) = 0;
+  virtual void do_swiglu(DeviceView gate, DeviceView up, DeviceView out) = 0;
+  virtual void do_window_lse(DeviceView q, const KvView& kv, DeviceView lse) = 0;
+  virtual void do_score_keys(DeviceView q, const KvView& kv, DeviceView lse, KeyRange range,
+                             DeviceView weights) = 0;
+  virtual void do_pool_scores(DeviceView weights, const PoolRecipe& recipe,
+                              const PoolRanges& ranges, DeviceView raw, DeviceView scores) = 0;
+  virtual void do_topk_merge(DeviceView scores, Position first, const TopKState& state) = 0;
+  virtual void do_topk_take(const TopKState& state, const Mandatory& mandatory,
+                            DeviceView retained) = 0;
+  virtual void do_gather_rows(const KvView& from, DeviceView slots, const KvView& to) = 0;
+
+  // The plan's place for allocation `id`, or nullptr when nothing is reserved.
+  const PlannedAllocation* planned(std::int64_t id) const;
+  ThreadPool& pool() const { return *pool_; }
+  const DeviceView& workspace() const { return workspace_; }
+
+ private:
+  friend class Buffer;
+  void release(Buffer& buffer);
+
+  ThreadPool* pool_;
+  Accountant accountant_;
+  std::int64_t fail_allocation_;
+  std::int64_t num_allocations_ = 0;
+  std::vector<PlannedAllocation> plan_;
+  std::int64_t reserved_bytes_ = 0;
+  DeviceView workspace_;
+};
+
+}  // namespace tidekv

@@ -1,0 +1,31 @@
+// Keys and values of one layer, as kernels see them.
+//
+// One layout for every cache: K and V are slabs of rows [*, head_dim]; each KV head owns a span of
+// rows. The active layer and a rectangular compact cache have spans of equal length; a
+// head-adaptive cache has unequal ones. Rows hold post-RoPE keys in the activation type.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "tensor/view.h"
+
+namespace tidekv {
+
+// Rows [offset, offset + len) of the slab hold data; up to offset + capacity may be appended.
+struct HeadSpan {
+  std::int64_t offset = 0;
+  std::int64_t len = 0;
+  std::int64_t capacity = 0;
+};
+
+struct KvView {
+  DeviceView keys;                  // [sum of capacities, head_dim]
+  DeviceView values;                // the same shape
+  std::span<const HeadSpan> heads;  // [num_kv_heads]
+
+  std::int64_t num_kv_heads() const { return static_cast<std::int64_t>(heads.size()); }
+  std::int64_t head_dim() const { return keys.cols(); }
+};
+
+}  // namespace tidekv
