@@ -1,0 +1,128 @@
+// TideKV's front door: load a model, plan a request, run it. Start reading here.
+//
+//   TIDEKV_ASSIGN(Engine engine, Engine::load("models/needle", {}));
+//   Request request;
+//   TIDEKV_ASSIGN(request.prompt, engine.tokenize(text, {}));
+//   TIDEKV_ASSIGN(RunReport report, engine.generate(request, {}));
+//
+// An Engine is immutable after loading and may be shared by threads; each request has its own
+// state, and requests take turns on the engine's thread pool.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tidekv/memory_report.h"
+#include "tidekv/options.h"
+#include "tidekv/result.h"
+
+namespace tidekv {
+
+const char* version();  // "0.1.0"
+
+// Names `method` may have, in the order they are documented.
+std::vector<std::string> method_names();
+
+// Shapes plan_shape() knows.
+std::vector<std::string> shape_names();
+
+struct ModelInfo {
+  std::string path;
+  std::string architecture;
+  std::string weights_type;  // bf16, f16, f32
+  std::int64_t num_layers = 0;
+  std::int64_t hidden_dim = 0;
+  std::int64_t ffn_dim = 0;
+  std::int64_t num_q_heads = 0;
+  std::int64_t num_kv_heads = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t vocab_size = 0;
+  std::int64_t max_positions = 0;
+  std::int64_t num_parameters = 0;
+  std::int64_t weights_bytes = 0;
+  double rope_theta = 0;
+  std::string rope_type;
+  bool tied_embeddings = false;
+  std::int32_t bos_token_id = -1;
+  std::vector<std::int32_t> eos_token_ids;
+  std::string backend;  // kernels that will run, e.g. cpu-avx512
+};
+
+struct TensorListing {
+  std::string name;
+  std::string dtype;
+  std::vector<std::int64_t> shape;
+  std::int64_t num_bytes = 0;
+};
+
+struct TokenizeOptions {
+  bool add_bos = true;
+  bool parse_special = false;  // text that spells a special token becomes that token
+};
+
+// Where a long prefill stands; given after every chunk.
+struct Progress {
+  std::int64_t layer = 0;  // layers finished
+  std::int64_t num_layers = 0;
+  double fraction = 0;  // of the prefill's work, 0..1
+  double seconds = 0;   // since prefill began
+  std::int64_t prompt_len = 0;
+};
+
+struct Callbacks {
+  std::function<void(const Progress&)> on_progress;
+  // Once, after prefill: what the cache kept.
+  std::function<void(const std::vector<LayerRetention>&)> on_prefill_done;
+  // Generated text as it becomes complete UTF-8.
+  std::function<void(std::string_view)> on_text;
+  // Set to true from anywhere to stop within one chunk or token; the request then ends with
+  // kCancelled during prefill, or with what was generated so far.
+  const std::atomic<bool>* cancel = nullptr;
+};
+
+class Engine {
+ public:
+  // `path`: a Hugging Face folder. Reads the config, maps the weights, loads the tokenizer.
+  static Result<Engine> load(const std::string& path, const EngineOptions& options);
+
+  Engine(Engine&&) noexcept;
+  Engine& operator=(Engine&&) noexcept;
+  ~Engine();
+
+  const ModelInfo& model() const;
+  std::vector<TensorListing> tensors() const;
+
+  Result<std::vector<std::int32_t>> tokenize(std::string_view text,
+                                             const TokenizeOptions& options) const;
+  // The vocabulary's spelling of one token, for listings.
+  std::string token_text(std::int32_t id) const;
+  // The text the ids stand for; special tokens are left out.
+  std::string detokenize(const std::vector<std::int32_t>& ids) const;
+
+  // What a request with a prompt of this length will need, to the byte. Never loads or computes.
+  Result<PlanReport> plan(const PrefillOptions& options, std::int64_t prompt_len,
+                          bool with_timeline = false) const;
+
+  // Plans, reserves, runs. kDoesNotFit before any work if the plan exceeds the limit.
+  Result<RunReport> generate(const Request& request, const Callbacks& callbacks) const;
+
+ private:
+  class Impl;
+  explicit Engine(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+// The same plan for a published shape; no model file is needed.
+Result<PlanReport> plan_shape(const std::string& shape, const EngineOptions& engine_options,
+                              const PrefillOptions& options, std::int64_t prompt_len,
+                              bool with_timeline = false);
+
+// ModelInfo of a published shape, for showing beside its plan.
+Result<ModelInfo> shape_info(const std::string& shape);
+
+}  // namespace tidekv

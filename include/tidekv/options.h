@@ -1,0 +1,58 @@
+// What a caller may ask for. Plain structs: every field has a default and a unit.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tidekv {
+
+struct EngineOptions {
+  int num_threads = 0;  // 0: every CPU this process may run on
+};
+
+// Type of activations and of the KV cache. Weights stay in their file's type.
+enum class ComputeType : std::uint8_t { kAuto, kBF16, kF32 };  // kAuto: F32 for F32 weights
+
+enum class GroupReduction : std::uint8_t { kMean, kMax };  // over the query heads of a KV head
+enum class Pooling : std::uint8_t { kMax, kAverage };      // over neighbouring keys
+
+// How the prompt becomes a cache. Everything here that changes bytes changes the plan alike.
+struct PrefillOptions {
+  std::string method = "tidekv-snap";  // method_names() lists them
+  std::int64_t budget = 4096;          // tokens retained per layer and KV head, all included
+  std::int64_t window_len = 32;        // observation queries, always retained; inside the budget
+  std::int64_t kernel_len = 7;         // odd; keys pooled together
+  Pooling pooling = Pooling::kMax;
+  GroupReduction group_reduction = GroupReduction::kMean;
+  std::int64_t num_sinks = 0;         // first tokens, always retained; inside the budget
+  std::int64_t chunk_len = 0;         // prompt tokens run at once; 0: largest up to 2048 that fits
+  std::int64_t key_block_len = 1024;  // keys scored at once; changes memory, never numbers
+  bool all_rows = false;              // run every row through the last layer (Alg. 1 returns H)
+  ComputeType compute_type = ComputeType::kAuto;
+  std::int64_t memory_limit_bytes = 0;  // weights included; 0: no limit
+  std::int64_t context_len = 0;         // cap on prompt + generated; 0: the model's own
+  std::int64_t max_new_tokens = 128;
+};
+
+// Order of the filters: repeat penalty, temperature, top-k, top-p, min-p.
+struct SamplingOptions {
+  float temperature = 0.8F;     // 0: greedy
+  int top_k = 40;               // 0: off
+  float top_p = 0.95F;          // 1: off
+  float min_p = 0.05F;          // 0: off
+  float repeat_penalty = 1.0F;  // 1: off; > 1 discourages; sees evicted prompt tokens too
+  int repeat_last_n = 64;       // tokens the penalty looks back; -1: all
+  std::int64_t seed = -1;       // -1: from the system's entropy
+};
+
+struct Request {
+  std::vector<std::int32_t> prompt;  // token ids, BOS included where the model wants one
+  PrefillOptions prefill;
+  SamplingOptions sampling;
+  bool ignore_eos = false;  // go on to max_new_tokens
+  bool digests = false;     // 64-bit digests of hidden states, positions and cache, per layer
+  bool timeline = false;    // keep every change of the ledger
+};
+
+}  // namespace tidekv
