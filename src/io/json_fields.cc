@@ -1,0 +1,132 @@
+#include "io/json_fields.h"
+
+#include <cstdio>
+
+namespace tidekv {
+namespace {
+
+std::string spelled(double number) {
+  char digits[40];
+  std::snprintf(digits, sizeof digits, "%g", number);
+  return digits;
+}
+
+std::string expected_in(IntRange range) {
+  return "an integer from " + std::to_string(range.min) + " to " + std::to_string(range.max);
+}
+
+std::string expected_in(NumberRange range) {
+  return "a number from " + spelled(range.min) + " to " + spelled(range.max);
+}
+
+std::optional<double> as_number(const JsonValue& value) {
+  if (const auto* whole = std::get_if<std::int64_t>(&value.data)) {
+    return static_cast<double>(*whole);
+  }
+  if (const auto* real = std::get_if<double>(&value.data)) {
+    return *real;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+const JsonValue* JsonFields::find(std::string_view name) const {
+  for (const JsonMember& member : *object_) {
+    if (member.key == name) {
+      return member.value.is_null() ? nullptr : &member.value;
+    }
+  }
+  return nullptr;
+}
+
+Error JsonFields::error(ErrorCode code, std::string_view name, std::string_view expected) const {
+  const JsonValue* value = find(name);
+  return Error{code, where_ + ": field " + in_quotes(prefix_ + std::string(name)) + " is " +
+                         (value == nullptr ? "missing" : describe(*value)) + "; expected " +
+                         std::string(expected)};
+}
+
+Result<std::int64_t> JsonFields::integer(std::string_view name, IntRange range) const {
+  const JsonValue* value = find(name);
+  const auto* number = value == nullptr ? nullptr : std::get_if<std::int64_t>(&value->data);
+  if (number == nullptr || *number < range.min || *number > range.max) {
+    return error(ErrorCode::kBadFile, name, expected_in(range));
+  }
+  return *number;
+}
+
+Result<std::int64_t> JsonFields::integer_or(std::string_view name, IntRange range,
+                                            std::int64_t fallback) const {
+  return find(name) == nullptr ? Result<std::int64_t>(fallback) : integer(name, range);
+}
+
+Result<double> JsonFields::number(std::string_view name, NumberRange range) const {
+  const JsonValue* value = find(name);
+  const std::optional<double> number = value == nullptr ? std::nullopt : as_number(*value);
+  if (!number || *number < range.min || *number > range.max) {
+    return error(ErrorCode::kBadFile, name, expected_in(range));
+  }
+  return *number;
+}
+
+Result<double> JsonFields::number_or(std::string_view name, NumberRange range,
+                                     double fallback) const {
+  return find(name) == nullptr ? Result<double>(fallback) : number(name, range);
+}
+
+Result<std::vector<std::int64_t>> JsonFields::integers(std::string_view name,
+                                                       IntRange range) const {
+  const std::string expected = "an array, each element " + expected_in(range);
+  const JsonValue* value = find(name);
+  const auto* array = value == nullptr ? nullptr : std::get_if<JsonArray>(&value->data);
+  if (array == nullptr) {
+    return error(ErrorCode::kBadFile, name, expected);
+  }
+  std::vector<std::int64_t> out;
+  out.reserve(array->size());
+  for (const JsonValue& element : *array) {
+    const auto* number = std::get_if<std::int64_t>(&element.data);
+    if (number == nullptr || *number < range.min || *number > range.max) {
+      return Error{ErrorCode::kBadFile, where_ + ": field " +
+                                            in_quotes(prefix_ + std::string(name)) + " holds " +
+                                            describe(element) + "; expected " + expected};
+    }
+    out.push_back(*number);
+  }
+  return out;
+}
+
+Result<bool> JsonFields::boolean_or(std::string_view name, bool fallback) const {
+  const JsonValue* value = find(name);
+  if (value == nullptr) {
+    return fallback;
+  }
+  if (const auto* flag = std::get_if<bool>(&value->data)) {
+    return *flag;
+  }
+  return error(ErrorCode::kBadFile, name, "true or false");
+}
+
+Result<std::string> JsonFields::string(std::string_view name, std::string_view expected) const {
+  const JsonValue* value = find(name);
+  if (value != nullptr) {
+    if (const auto* text = std::get_if<std::string>(&value->data)) {
+      return *text;
+    }
+  }
+  return error(ErrorCode::kBadFile, name, expected);
+}
+
+Result<std::optional<JsonFields>> JsonFields::object(std::string_view name) const {
+  const JsonValue* value = find(name);
+  if (value == nullptr) {
+    return std::optional<JsonFields>();
+  }
+  if (const auto* inner = std::get_if<JsonObject>(&value->data)) {
+    return std::optional<JsonFields>(JsonFields(*inner, where_, prefix_ + std::string(name) + "."));
+  }
+  return error(ErrorCode::kBadFile, name, "an object");
+}
+
+}  // namespace tidekv
