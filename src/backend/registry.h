@@ -27,9 +27,9 @@ std::span<const BackendEntry> backend_entries();
 Result<const BackendEntry*> choose_backend();
 
 // A backend that allocates and accounts like `target` with `num_threads` threads, and never
-// computes: the planner.
+// computes: the planner's. `trace` outlives it.
 std::unique_ptr<Backend> create_dry_run(const BackendEntry& target, int num_threads,
-                                        const BackendOptions& options,
+                                        const BackendOptions& options, std::int64_t head_dim,
                                         std::vector<TracedAllocation>* trace);
 
 }  // namespace tidekv
