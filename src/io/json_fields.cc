@@ -47,6 +47,12 @@ Error JsonFields::error(ErrorCode code, std::string_view name, std::string_view 
                          std::string(expected)};
 }
 
+Error JsonFields::error_in(ErrorCode code, std::string_view name, const JsonValue& element,
+                           std::string_view expected) const {
+  return Error{code, where_ + ": field " + in_quotes(prefix_ + std::string(name)) + " holds " +
+                         describe(element) + "; expected " + std::string(expected)};
+}
+
 Result<std::int64_t> JsonFields::integer(std::string_view name, IntRange range) const {
   const JsonValue* value = find(name);
   const auto* number = value == nullptr ? nullptr : std::get_if<std::int64_t>(&value->data);
@@ -88,9 +94,7 @@ Result<std::vector<std::int64_t>> JsonFields::integers(std::string_view name,
   for (const JsonValue& element : *array) {
     const auto* number = std::get_if<std::int64_t>(&element.data);
     if (number == nullptr || *number < range.min || *number > range.max) {
-      return Error{ErrorCode::kBadFile, where_ + ": field " +
-                                            in_quotes(prefix_ + std::string(name)) + " holds " +
-                                            describe(element) + "; expected " + expected};
+      return error_in(ErrorCode::kBadFile, name, element, expected);
     }
     out.push_back(*number);
   }

@@ -49,6 +49,9 @@ class JsonFields {
 
   // "<where>: field '<prefix><name>' is <value or missing>; expected <expected>".
   Error error(ErrorCode code, std::string_view name, std::string_view expected) const;
+  // "<where>: field '<prefix><name>' holds <element>; expected <expected>", of an array's element.
+  Error error_in(ErrorCode code, std::string_view name, const JsonValue& element,
+                 std::string_view expected) const;
 
  private:
   const JsonObject* object_;

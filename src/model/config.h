@@ -17,26 +17,28 @@ enum class RopeType : std::uint8_t { kDefault, kLlama3 };
 struct RopeConfig {
   RopeType type = RopeType::kDefault;
   double theta = 10000.0;
-  double factor = 1.0;            // kLlama3 only, as the rest
+  double factor = 1.0;  // kLlama3 only, as the rest
   double low_freq_factor = 1.0;
   double high_freq_factor = 4.0;
   std::int64_t original_max_positions = 8192;
+
+  bool operator==(const RopeConfig&) const = default;
 };
 
 struct ModelConfig {
-  std::string architecture;        // "llama"
-  std::int64_t num_layers = 0;     // N
-  std::int64_t hidden_dim = 0;     // d_model
-  std::int64_t ffn_dim = 0;        // d_ff
-  std::int64_t num_q_heads = 0;    // H_q, a multiple of num_kv_heads
-  std::int64_t num_kv_heads = 0;   // H_kv; query head h reads KV head h / (H_q / H_kv)
-  std::int64_t head_dim = 0;       // D, even; num_q_heads * head_dim may differ from hidden_dim
+  std::string architecture;       // "llama"
+  std::int64_t num_layers = 0;    // N
+  std::int64_t hidden_dim = 0;    // d_model
+  std::int64_t ffn_dim = 0;       // d_ff
+  std::int64_t num_q_heads = 0;   // H_q, a multiple of num_kv_heads
+  std::int64_t num_kv_heads = 0;  // H_kv; query head h reads KV head h / (H_q / H_kv)
+  std::int64_t head_dim = 0;      // D, even; num_q_heads * head_dim may differ from hidden_dim
   std::int64_t vocab_size = 0;
   std::int64_t max_positions = 0;  // the context the model was made for
   double rms_norm_eps = 1e-5;
-  bool tied_embeddings = false;    // the output matrix is the embedding table
+  bool tied_embeddings = false;  // the output matrix is the embedding table
   RopeConfig rope;
-  DType dtype = DType::kBF16;      // of the weights in the file: kBF16, kF16 or kF32
+  DType dtype = DType::kBF16;               // of the weights in the file: kBF16, kF16 or kF32
   std::vector<std::int32_t> eos_token_ids;  // any of them ends generation; may be empty
 
   std::int64_t q_dim() const { return num_q_heads * head_dim; }

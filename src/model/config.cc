@@ -1,0 +1,296 @@
+#include "model/config.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/file.h"
+#include "io/json_fields.h"
+#include "io/json_value.h"
+#include "model/config_rope.h"
+
+namespace tidekv {
+namespace {
+
+constexpr std::int64_t kMaxConfigBytes = 4 << 20;
+constexpr JsonLimits kLimits = {.max_depth = 32, .max_values = 100'000};
+
+// Wide enough for any model, and such that no product of them leaves int64: the largest,
+// positions * layers * heads * head_dim * 8 bytes, is 2^58.
+constexpr IntRange kLayers = {1, 1024};
+constexpr IntRange kHiddenDim = {1, 1 << 18};
+constexpr IntRange kFfnDim = {1, 1 << 20};
+constexpr IntRange kHeads = {1, 1024};
+constexpr IntRange kHeadDim = {2, 256};
+constexpr IntRange kVocab = {1, 1 << 24};
+constexpr IntRange kPositions = {1, 1 << 27};
+constexpr NumberRange kNormEps = {1e-12, 0.1};
+constexpr std::size_t kMaxEosIds = 256;
+
+// What Transformers' Llama takes where a field is absent.
+constexpr std::int64_t kDefaultPositions = 2048;
+constexpr double kDefaultNormEps = 1e-6;
+
+enum class Harmless : std::uint8_t { kNothing, kFalse, kOne, kEmpty };
+
+struct Restriction {
+  std::string_view field;
+  Harmless harmless;  // the one value that, beside null, changes nothing
+};
+
+// Fields of Llama, or that relatives of Llama put under its name, which change the computation.
+constexpr Restriction kRestrictions[] = {
+    {"attention_bias", Harmless::kFalse},
+    {"mlp_bias", Harmless::kFalse},
+    {"qkv_bias", Harmless::kFalse},
+    {"use_bias", Harmless::kFalse},
+    {"sliding_window", Harmless::kNothing},
+    {"use_sliding_window", Harmless::kFalse},
+    {"quantization_config", Harmless::kNothing},
+    {"compression_config", Harmless::kNothing},
+    {"partial_rotary_factor", Harmless::kOne},
+    {"rope_interleaved", Harmless::kFalse},
+    {"no_rope_layers", Harmless::kEmpty},
+    {"is_encoder_decoder", Harmless::kFalse},
+    {"add_cross_attention", Harmless::kFalse},
+    {"pruned_heads", Harmless::kEmpty},
+    {"num_experts", Harmless::kNothing},
+    {"num_local_experts", Harmless::kNothing},
+    {"qk_norm", Harmless::kFalse},
+    {"use_qk_norm", Harmless::kFalse},
+    {"clip_qkv", Harmless::kNothing},
+    {"attention_multiplier", Harmless::kNothing},
+    {"query_pre_attn_scalar", Harmless::kNothing},
+    {"embedding_multiplier", Harmless::kOne},
+    {"residual_multiplier", Harmless::kOne},
+    {"logits_scaling", Harmless::kOne},
+    {"attn_logit_softcapping", Harmless::kNothing},
+    {"final_logit_softcapping", Harmless::kNothing},
+    {"text_config", Harmless::kNothing},
+    {"auto_map", Harmless::kNothing},
+};
+
+bool is_harmless(const JsonValue& value, Harmless harmless) {
+  switch (harmless) {
+    case Harmless::kNothing:
+      return false;
+    case Harmless::kFalse: {
+      const auto* flag = std::get_if<bool>(&value.data);
+      return flag != nullptr && !*flag;
+    }
+    case Harmless::kOne: {
+      const auto* whole = std::get_if<std::int64_t>(&value.data);
+      const auto* real = std::get_if<double>(&value.data);
+      return (whole != nullptr && *whole == 1) || (real != nullptr && *real == 1.0);
+    }
+    case Harmless::kEmpty: {
+      const auto* array = std::get_if<JsonArray>(&value.data);
+      const auto* object = std::get_if<JsonObject>(&value.data);
+      return (array != nullptr && array->empty()) || (object != nullptr && object->empty());
+    }
+  }
+  return false;
+}
+
+std::string_view expected_of(Harmless harmless) {
+  switch (harmless) {
+    case Harmless::kNothing:
+      return "null or no such field: it is not supported";
+    case Harmless::kFalse:
+      return "false: anything else is not supported";
+    case Harmless::kOne:
+      return "1: anything else is not supported";
+    case Harmless::kEmpty:
+      return "an empty list: anything else is not supported";
+  }
+  return "";
+}
+
+// Every element of the list `name`, if there is one, is `only`.
+Status check_list(const JsonFields& fields, std::string_view name, std::string_view only) {
+  const std::string expected = "a list of '" + std::string(only) + "', the only one supported";
+  const JsonValue* value = fields.find(name);
+  if (value == nullptr) {
+    return Ok{};
+  }
+  const auto* list = std::get_if<JsonArray>(&value->data);
+  if (list == nullptr) {
+    return fields.error(ErrorCode::kBadFile, name, expected);
+  }
+  for (const JsonValue& element : *list) {
+    const auto* text = std::get_if<std::string>(&element.data);
+    if (text == nullptr || *text != only) {
+      return fields.error_in(ErrorCode::kUnsupported, name, element, expected);
+    }
+  }
+  return Ok{};
+}
+
+// `name` is the string `only`, or absent if `when_absent` allows it.
+enum class WhenAbsent : std::uint8_t { kFine, kError };
+Status check_string(const JsonFields& fields, std::string_view name, std::string_view only,
+                    WhenAbsent when_absent) {
+  const std::string expected = "'" + std::string(only) + "', the only one supported";
+  if (fields.find(name) == nullptr && when_absent == WhenAbsent::kFine) {
+    return Ok{};
+  }
+  TIDEKV_ASSIGN(const std::string text, fields.string(name, expected));
+  if (text != only) {
+    return fields.error(ErrorCode::kUnsupported, name, expected);
+  }
+  return Ok{};
+}
+
+// First of all: a file made for something else is not to be called damaged.
+Status check_supported(const JsonFields& fields) {
+  TIDEKV_TRY(check_string(fields, "model_type", "llama", WhenAbsent::kError));
+  TIDEKV_TRY(check_list(fields, "architectures", "LlamaForCausalLM"));
+  TIDEKV_TRY(check_string(fields, "hidden_act", "silu", WhenAbsent::kFine));
+  TIDEKV_TRY(check_list(fields, "layer_types", "full_attention"));
+  for (const Restriction& restriction : kRestrictions) {
+    const JsonValue* value = fields.find(restriction.field);
+    if (value != nullptr && !is_harmless(*value, restriction.harmless)) {
+      return fields.error(ErrorCode::kUnsupported, restriction.field,
+                          expected_of(restriction.harmless));
+    }
+  }
+  return Ok{};
+}
+
+// "dtype" (Transformers 5) or "torch_dtype" (4). No default: a guess would plan the wrong bytes.
+Result<DType> parse_dtype(const JsonFields& fields) {
+  constexpr std::string_view kExpected = "'bfloat16', 'float16' or 'float32'";
+  std::optional<DType> dtype;
+  for (const std::string_view key : {"dtype", "torch_dtype"}) {
+    if (fields.find(key) == nullptr) {
+      continue;
+    }
+    TIDEKV_ASSIGN(const std::string name, fields.string(key, kExpected));
+    if (name != "bfloat16" && name != "float16" && name != "float32") {
+      return fields.error(ErrorCode::kUnsupported, key, kExpected);
+    }
+    const DType named = name == "bfloat16"  ? DType::kBF16
+                        : name == "float16" ? DType::kF16
+                                            : DType::kF32;
+    if (dtype && *dtype != named) {
+      return fields.error(ErrorCode::kBadFile, key, "the same as in 'dtype'");
+    }
+    dtype = named;
+  }
+  if (!dtype) {
+    return fields.error(ErrorCode::kBadFile, "dtype", kExpected);
+  }
+  return *dtype;
+}
+
+Status parse_attention_shape(const JsonFields& fields, ModelConfig& config) {
+  TIDEKV_ASSIGN(config.num_q_heads, fields.integer("num_attention_heads", kHeads));
+  TIDEKV_ASSIGN(config.num_kv_heads,
+                fields.integer_or("num_key_value_heads", kHeads, config.num_q_heads));
+  if (config.num_q_heads % config.num_kv_heads != 0) {
+    return fields.error(
+        ErrorCode::kBadFile, "num_key_value_heads",
+        "a divisor of 'num_attention_heads', " + std::to_string(config.num_q_heads));
+  }
+  if (fields.find("head_dim") != nullptr) {
+    TIDEKV_ASSIGN(config.head_dim, fields.integer("head_dim", kHeadDim));
+    if (config.head_dim % 2 != 0) {
+      return fields.error(ErrorCode::kBadFile, "head_dim", "an even number");
+    }
+    return Ok{};
+  }
+  config.head_dim = config.hidden_dim / config.num_q_heads;
+  if (config.hidden_dim % config.num_q_heads != 0 || config.head_dim % 2 != 0 ||
+      config.head_dim > kHeadDim.max) {
+    return fields.error(ErrorCode::kBadFile, "head_dim",
+                        "it, or 'hidden_size' over 'num_attention_heads', to be an even number "
+                        "from 2 to " +
+                            std::to_string(kHeadDim.max));
+  }
+  return Ok{};
+}
+
+// eos_token_id: an id, a list of them, or nothing. Adds those not yet there.
+Status add_eos_ids(const JsonFields& fields, ModelConfig& config) {
+  const JsonValue* value = fields.find("eos_token_id");
+  if (value == nullptr) {
+    return Ok{};
+  }
+  const IntRange range = {0, config.vocab_size - 1};
+  std::vector<std::int64_t> ids;
+  if (std::holds_alternative<JsonArray>(value->data)) {
+    TIDEKV_ASSIGN(ids, fields.integers("eos_token_id", range));
+  } else {
+    TIDEKV_ASSIGN(const std::int64_t id, fields.integer("eos_token_id", range));
+    ids.push_back(id);
+  }
+  if (ids.size() > kMaxEosIds) {
+    return fields.error(ErrorCode::kBadFile, "eos_token_id",
+                        "at most " + std::to_string(kMaxEosIds) + " ids");
+  }
+  for (const std::int64_t id : ids) {
+    const auto token = static_cast<std::int32_t>(id);
+    if (std::ranges::find(config.eos_token_ids, token) == config.eos_token_ids.end()) {
+      config.eos_token_ids.push_back(token);
+    }
+  }
+  return Ok{};
+}
+
+Result<ModelConfig> parse_config(const JsonFields& fields) {
+  TIDEKV_TRY(check_supported(fields));
+  ModelConfig config;
+  config.architecture = "llama";
+  TIDEKV_ASSIGN(config.num_layers, fields.integer("num_hidden_layers", kLayers));
+  TIDEKV_ASSIGN(config.hidden_dim, fields.integer("hidden_size", kHiddenDim));
+  TIDEKV_ASSIGN(config.ffn_dim, fields.integer("intermediate_size", kFfnDim));
+  TIDEKV_ASSIGN(config.vocab_size, fields.integer("vocab_size", kVocab));
+  TIDEKV_TRY(parse_attention_shape(fields, config));
+  TIDEKV_ASSIGN(config.max_positions,
+                fields.integer_or("max_position_embeddings", kPositions, kDefaultPositions));
+  TIDEKV_ASSIGN(config.rms_norm_eps, fields.number_or("rms_norm_eps", kNormEps, kDefaultNormEps));
+  TIDEKV_ASSIGN(config.tied_embeddings, fields.boolean_or("tie_word_embeddings", false));
+  TIDEKV_ASSIGN(config.rope, parse_rope(fields));
+  TIDEKV_ASSIGN(config.dtype, parse_dtype(fields));
+  TIDEKV_TRY(add_eos_ids(fields, config));
+  return config;
+}
+
+std::string beside(const std::string& file, const std::string& name) {
+  const std::size_t slash = file.rfind('/');
+  return slash == std::string::npos ? name : file.substr(0, slash + 1) + name;
+}
+
+}  // namespace
+
+Result<ModelConfig> parse_model_config(const std::string& config_json,
+                                       const std::string& generation_config_json,
+                                       const std::string& file) {
+  TIDEKV_ASSIGN(const JsonObject object, parse_json_object(config_json, file, kLimits));
+  TIDEKV_ASSIGN(ModelConfig config, parse_config(JsonFields(object, file)));
+  if (!generation_config_json.empty()) {
+    const std::string generation_file = beside(file, "generation_config.json");
+    TIDEKV_ASSIGN(const JsonObject generation,
+                  parse_json_object(generation_config_json, generation_file, kLimits));
+    TIDEKV_TRY(add_eos_ids(JsonFields(generation, generation_file), config));
+  }
+  return config;
+}
+
+Result<ModelConfig> read_model_config(const std::string& folder) {
+  const std::string file = join_path(folder, "config.json");
+  TIDEKV_ASSIGN(const std::string json, read_small_file(file, kMaxConfigBytes));
+  const std::string generation_file = join_path(folder, "generation_config.json");
+  std::string generation_json;
+  if (file_exists(generation_file)) {
+    TIDEKV_ASSIGN(generation_json, read_small_file(generation_file, kMaxConfigBytes));
+    if (generation_json.empty()) {
+      return Error{ErrorCode::kBadFile, generation_file + ": empty; expected a JSON object"};
+    }
+  }
+  return parse_model_config(json, generation_json, file);
+}
+
+}  // namespace tidekv
