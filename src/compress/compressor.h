@@ -1,0 +1,55 @@
+// B. Layer-end compressor (Alg. 2): two passes over key blocks, exact top-k, gather.
+//
+// Pass 1 finds the log-sum-exp of each window row; pass 2 forms normalised weights block by block,
+// pools them and offers the scores to a top-k per KV head. The dense tensor [H_q, W, S] never
+// exists unless key_block_len covers the prompt, which is the matched control's dense scoring:
+// both share every operation, so they retain the same rows. Temp does not grow with the prompt.
+#pragma once
+
+#include <cstdint>
+
+#include "cache/cache_manager.h"
+#include "compress/selector.h"
+
+namespace tidekv {
+
+// Sees pooled scores as they are made; for tests and digests. `scores` [num_kv_heads, range.len()].
+class ScoreProbe {
+ public:
+  virtual ~ScoreProbe() = default;
+  virtual void on_scores(std::int64_t layer, KeyRange range, DeviceView scores) = 0;
+};
+
+class Compressor {
+ public:
+  // `key_block_len` keys are scored at once; any value gives the same numbers.
+  Compressor(Backend& backend, const ScoreRecipe& recipe, std::int64_t num_q_heads,
+             std::int64_t key_block_len, ScoreProbe* probe)
+      : backend_(&backend),
+        recipe_(recipe),
+        num_q_heads_(num_q_heads),
+        key_block_len_(key_block_len),
+        probe_(probe) {}
+
+  // Compresses the active layer to `layer_budget` tokens per KV head and commits it. A budget
+  // that covers the prompt evicts nothing.
+  Status compress_and_commit(ActiveLayer active, std::int64_t layer_budget, CacheManager& cache);
+
+ private:
+  struct Retained {
+    Buffer buffer;
+    DeviceView positions;  // [num_kv_heads, layer_budget] i32
+  };
+
+  Result<Retained> select(const ActiveLayer& active, std::int64_t layer_budget, std::int64_t layer);
+  Status score_blocks(const ActiveLayer& active, DeviceView lse, std::int64_t layer,
+                      TopKState& topk);
+
+  Backend* backend_;
+  ScoreRecipe recipe_;
+  std::int64_t num_q_heads_;
+  std::int64_t key_block_len_;
+  ScoreProbe* probe_;
+};
+
+}  // namespace tidekv

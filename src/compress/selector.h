@@ -1,0 +1,61 @@
+// Which tokens stay: a selector's answer is a score recipe and a split of the budget over layers.
+// No tensor in sight; the compressor carries the recipe out on any backend, under any schedule.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "backend/backend.h"
+#include "tidekv/result.h"
+
+namespace tidekv {
+
+enum class ScoreSource : std::uint8_t {
+  kKeepAll,          // nothing is scored, nothing evicted
+  kWindowAttention,  // attention of the last W queries, Eq. (7)
+};
+
+struct ScoreRecipe {
+  ScoreSource source = ScoreSource::kKeepAll;
+  std::int64_t window_len = 0;  // observation queries; also the recent tokens always retained
+  std::int64_t num_sinks = 0;   // first tokens always retained
+  PoolRecipe pool;
+
+  std::int64_t num_mandatory() const { return window_len + num_sinks; }
+};
+
+// What the user chose; a selector takes what concerns it.
+struct SelectorOptions {
+  std::int64_t budget = 4096;  // tokens per layer and KV head, mandatory ones included
+  std::int64_t window_len = 32;
+  std::int64_t num_sinks = 0;
+  PoolRecipe pool;
+};
+
+class Selector {
+ public:
+  virtual ~Selector() = default;
+
+  virtual ScoreRecipe score_recipe() const = 0;
+
+  // Fills budgets [num_layers] with tokens retained per KV head. Their sum is num_layers * budget
+  // where the prompt is long enough; a budget >= prompt_len keeps everything.
+  virtual void layer_budgets(std::int64_t prompt_len, std::span<std::int64_t> budgets) const = 0;
+};
+
+struct SelectorEntry {
+  std::string_view name;        // the control's name: "snapkv"
+  std::string_view short_name;  // of the delayed method: "tidekv-" + "snap"; empty: none
+  std::unique_ptr<Selector> (*create)(const SelectorOptions& options);
+};
+
+// Every selector. A new one is one file in selectors/ and one line in selectors/registry.cc.
+std::span<const SelectorEntry> selector_entries();
+
+// Refuses options under which a budget cannot hold: mandatory tokens beyond it, an even kernel.
+// Every message names the flag.
+Status check_selector_options(const SelectorOptions& options);
+
+}  // namespace tidekv
