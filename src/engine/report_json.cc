@@ -1,0 +1,110 @@
+// Reports as JSON. The keys are documented in docs/report.md; change both together, and raise
+// kSchemaVersion when a key goes away or changes its meaning.
+#include <nlohmann/json.hpp>
+
+#include "tidekv/memory_report.h"
+
+namespace tidekv {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kSchemaVersion = 1;
+constexpr int kIndent = 2;
+
+Json layers_json(const std::vector<LayerRetention>& layers) {
+  Json array = Json::array();
+  for (const LayerRetention& layer : layers) {
+    array.push_back({{"kept", layer.kept}, {"total", layer.total}});
+  }
+  return array;
+}
+
+Json formula_json(const FormulaReport& formula) {
+  return {{"closed_form_peak_bytes", formula.closed_form_peak_bytes},
+          {"eq9_active_kv_bytes", formula.eq9_active_kv_bytes},
+          {"eq9_hidden_bytes", formula.eq9_hidden_bytes},
+          {"eq9_activation_bytes", formula.eq9_activation_bytes},
+          {"eq9_compact_bytes", formula.eq9_compact_bytes},
+          {"eq9_temp_bytes", formula.eq9_temp_bytes},
+          {"eq9_total_bytes", formula.eq9_total_bytes}};
+}
+
+// The keys that a plan and a run share. `memory` and `layers` are the plan's or the run's own.
+Json shared_json(const PlanReport& plan, const MemoryReport& memory,
+                 const std::vector<LayerRetention>& layers) {
+  Json json;
+  json["schema_version"] = kSchemaVersion;
+  json["method"] = plan.method;
+  json["prompt_len"] = plan.prompt_len;
+  json["chunk_len"] = plan.chunk_len;
+  json["budget"] = plan.budget;
+  json["context_len"] = plan.context_len;
+  json["max_new_tokens"] = plan.max_new_tokens;
+  json["fits"] = plan.fits;
+  json["max_prompt_len"] = plan.max_prompt_len;
+  json["peak_bytes"] = memory.peak_bytes;
+  json["weights_bytes"] = memory.weights_bytes;
+  json["final_cache_bytes"] = memory.final_cache_bytes;
+  json["transient_bytes"] = memory.transient_bytes;
+  json["reserved_bytes"] = memory.reserved_bytes;
+  Json components = Json::object();
+  for (const auto& [name, bytes] : memory.components) {
+    components[name] = bytes;
+  }
+  json["components"] = std::move(components);
+  json["formula"] = formula_json(plan.formula);
+  json["layers"] = layers_json(layers);
+  return json;
+}
+
+// 16 hexadecimal digits: JSON readers that keep numbers as doubles would round 64 bits.
+std::string hex_digits(std::uint64_t value) {
+  constexpr const char* kDigits = "0123456789abcdef";
+  std::string text(16, '0');
+  for (std::size_t i = text.size(); i > 0; --i, value >>= 4) {
+    text[i - 1] = kDigits[value & 15];
+  }
+  return text;
+}
+
+Json digests_json(const std::vector<LayerDigest>& digests) {
+  Json array = Json::array();
+  for (const LayerDigest& digest : digests) {
+    array.push_back({{"hidden", hex_digits(digest.hidden)},
+                     {"positions", hex_digits(digest.positions)},
+                     {"cache", hex_digits(digest.cache)}});
+  }
+  return array;
+}
+
+// Text that is not UTF-8 (a path, a model's odd bytes) is shown with U+FFFD instead of failing.
+std::string dump(const Json& json) {
+  return json.dump(kIndent, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::string to_json(const PlanReport& report) {
+  return dump(shared_json(report, report.memory, report.layers));
+}
+
+std::string to_json(const RunReport& report) {
+  Json json = shared_json(report.plan, report.memory, report.layers);
+  json["planned_peak_bytes"] = report.plan.memory.peak_bytes;
+  json["process_peak_bytes"] = report.process_peak_bytes;
+  json["prefill_seconds"] = report.prefill_seconds;
+  json["compress_seconds"] = report.compress_seconds;
+  json["ttft_seconds"] = report.ttft_seconds;
+  json["decode_seconds"] = report.decode_seconds;
+  json["generated_tokens"] = report.generated_tokens;
+  json["stop_reason"] = report.stop_reason;
+  json["tokens"] = report.tokens;
+  json["text"] = report.text;
+  if (!report.digests.empty()) {
+    json["digests"] = digests_json(report.digests);
+  }
+  return dump(json);
+}
+
+}  // namespace tidekv
