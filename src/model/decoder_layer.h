@@ -1,0 +1,90 @@
+// One decoder layer over one chunk of rows, appending to the layer's KV.
+//
+// RMSNorm, q/k/v, RoPE, causal attention, output projection and residual; RMSNorm, SwiGLU MLP and
+// residual. Hidden rows are overwritten in place: the chunk's slot of the hidden bridge.
+#pragma once
+
+#include <cstdint>
+
+#include "backend/backend.h"
+#include "cache/active_layer.h"
+#include "model/config.h"
+#include "model/weights.h"
+
+namespace tidekv {
+
+// How many rows each activation buffer of a layer must hold.
+struct LayerWorkspaceShape {
+  std::int64_t chunk_len = 0;     // rows normed and projected to k, v at once
+  std::int64_t query_len = 0;     // rows that attend and go through the MLP at once; <= chunk_len
+  std::int64_t mlp_tile_len = 0;  // rows inside the MLP at once; <= query_len
+  // Frameworks hold gate, up and their product each in full; a tiled MLP lets the product replace
+  // the gate.
+  bool separate_mlp_product = false;
+
+  std::int64_t num_bytes(const ModelConfig& config, DType dtype) const;
+};
+
+// Activation buffers of one layer (component kActivations). Lives while the layer runs.
+class LayerWorkspace {
+ public:
+  static Result<LayerWorkspace> open(Backend& backend, const ModelConfig& config, DType dtype,
+                                     const LayerWorkspaceShape& shape);
+
+ private:
+  friend class DecoderLayer;
+  struct Matrix {
+    Buffer buffer;
+    DType dtype = DType::kF32;
+    std::int64_t cols = 0;
+    // The first `rows` rows.
+    DeviceView rows(std::int64_t count) const { return buffer.view(dtype, count, cols); }
+  };
+  static Result<Matrix> matrix(Backend& backend, DType dtype, std::int64_t rows, std::int64_t cols);
+
+  std::int64_t mlp_tile_len_ = 0;
+  Matrix normed_;   // [chunk_len, d_model]
+  Matrix queries_;  // [query_len, q_dim]; attention output in place
+  Matrix keys_;     // [chunk_len, kv_dim]
+  Matrix values_;   // [chunk_len, kv_dim]
+  Matrix angles_;   // [chunk_len, head_dim] f32
+  Matrix gate_;     // [mlp_tile_len, d_ff]
+  Matrix up_;       // [mlp_tile_len, d_ff]
+  Matrix product_;  // [mlp_tile_len, d_ff], only with separate_mlp_product
+};
+
+class DecoderLayer {
+ public:
+  // `inverse_freq` [1, head_dim / 2] f32 on the device.
+  DecoderLayer(Backend& backend, const ModelConfig& config, const LayerTensors<DeviceView>& weights,
+               DeviceView inverse_freq)
+      : backend_(&backend), config_(&config), weights_(&weights), inverse_freq_(inverse_freq) {}
+
+  // Runs hidden [rows, d_model] at positions first, first + 1, ... and appends to `kv`.
+  // `window` receives the queries of the positions from window_begin on, if it has rows.
+  struct Window {
+    DeviceView queries;      // [W, q_dim]
+    std::int64_t begin = 0;  // position of row 0
+  };
+  void forward(DeviceView hidden, Position first, LayerKv& kv, const Window& window,
+               LayerWorkspace& workspace) const;
+
+  // The last layer when only the last row matters: keys and values of all rows, queries of the
+  // window's rows, and, if `finish_last_row`, attention and MLP of the chunk's last row.
+  void forward_last_row(DeviceView hidden, Position first, LayerKv& kv, const Window& window,
+                        bool finish_last_row, LayerWorkspace& workspace) const;
+
+ private:
+  void append_keys_values(DeviceView hidden, Position first, LayerKv& kv,
+                          LayerWorkspace& workspace) const;
+  void attend_and_mlp(DeviceView hidden, DeviceView queries, const LayerKv& kv,
+                      LayerWorkspace& workspace) const;
+  void mlp(DeviceView hidden, LayerWorkspace& workspace) const;
+
+  Backend* backend_;
+  const ModelConfig* config_;
+  const LayerTensors<DeviceView>* weights_;
+  DeviceView inverse_freq_;
+};
+
+}  // namespace tidekv
