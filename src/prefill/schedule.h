@@ -1,0 +1,111 @@
+// A. When each chunk runs and when KV is dropped. A schedule is one short function over the
+// context below; Fig. 1 shows the family.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string_view>
+
+#include "cache/cache_manager.h"
+#include "compress/compressor.h"
+#include "model/config.h"
+#include "model/decoder_layer.h"
+#include "model/weights.h"
+#include "prefill/hidden_bridge.h"
+
+namespace tidekv {
+
+// Looks at a prefill from outside; for digests and tests.
+class PrefillProbe : public ScoreProbe {
+ public:
+  // `rows` left the layer: all prompt rows, or the last one alone after the last layer.
+  virtual void on_hidden(std::int64_t layer, DeviceView rows) = 0;
+  virtual void on_commit(std::int64_t layer, const CompactLayer& compact) = 0;
+};
+
+struct PrefillProgress {
+  std::int64_t layer = 0;  // layers finished
+  std::int64_t num_layers = 0;
+  double fraction = 0;  // of the multiply-adds
+};
+
+// What a prefill needs to know. References outlive the context.
+struct PrefillRequest {
+  const ModelConfig* config = nullptr;
+  const DeviceModel* model = nullptr;
+  ScoreRecipe recipe;
+  std::span<const std::int64_t> layer_budgets;  // [num_layers]
+  std::int64_t chunk_len = 0;
+  std::int64_t key_block_len = 0;
+  bool all_rows = false;
+  PrefillProbe* probe = nullptr;
+  const std::atomic<bool>* cancel = nullptr;
+  const std::function<void(const PrefillProgress&)>* on_progress = nullptr;
+};
+
+// What a schedule may use.
+class PrefillContext {
+ public:
+  // Activation buffers are sized by how the schedule runs the MLP.
+  enum class Mlp : std::uint8_t {
+    kTiled,       // a few hundred rows at once inside the chunk
+    kAsFramework  // the whole chunk; gate, up and product each in full
+  };
+  static constexpr std::int64_t kMlpTileLen = 256;
+
+  // `inverse_freq` [1, head_dim / 2] f32; `bridge` holds the embedded prompt.
+  PrefillContext(Backend& backend, const PrefillRequest& request, DeviceView inverse_freq,
+                 HiddenBridge& bridge, CacheManager& cache);
+
+  std::int64_t num_layers() const { return request_.config->num_layers; }
+  std::int64_t prompt_len() const { return cache_->shape().prompt_len; }
+  std::int64_t chunk_len() const { return request_.chunk_len; }
+
+  // Full KV of the layer and its observation queries.
+  Result<ActiveLayer> open_layer(std::int64_t layer);
+  Result<LayerWorkspace> open_workspace(std::int64_t layer, std::int64_t chunk_len, Mlp mlp);
+  // Runs the chunk through the layer, in its slot of the bridge. kCancelled if asked to stop.
+  Status forward_chunk(std::int64_t layer, const Chunk& chunk, ActiveLayer& active,
+                       LayerWorkspace& workspace);
+  // The layer has seen the whole prompt; scores keys `key_block_len` at a time.
+  Status compress_and_commit(std::int64_t layer, ActiveLayer active, std::int64_t key_block_len);
+  std::int64_t key_block_len() const { return request_.key_block_len; }
+
+  double compress_seconds() const { return compress_seconds_; }
+
+ private:
+  bool only_last_row(std::int64_t layer) const {
+    return layer == num_layers() - 1 && !request_.all_rows;
+  }
+  bool keeps_all(std::int64_t layer) const { return budget_of(layer) >= prompt_len(); }
+  std::int64_t budget_of(std::int64_t layer) const {
+    return request_.layer_budgets[static_cast<std::size_t>(layer)];
+  }
+  Status check_cancelled() const;
+  void report_progress(std::int64_t layer, const Chunk& chunk) const;
+
+  Backend* backend_;
+  PrefillRequest request_;
+  DeviceView inverse_freq_;
+  HiddenBridge* bridge_;
+  CacheManager* cache_;
+  double compress_seconds_ = 0;
+};
+
+struct ScheduleEntry {
+  std::string_view name;
+  // Prefix before the selector's short name, or empty where a method is the selector's own name.
+  std::string_view method_prefix;
+  Status (*run)(PrefillContext& context);
+};
+
+// Alg. 1, Fig. 1(d).
+Status run_layer_major(PrefillContext& context);
+// Fig. 1(a) with the cut at each layer's end: what post-prefill selectors do.
+Status run_one_shot(PrefillContext& context);
+
+std::span<const ScheduleEntry> schedule_entries();
+
+}  // namespace tidekv
