@@ -68,9 +68,11 @@ using Status = Result<Ok>;
 #define TIDEKV_CONCAT_(a, b) TIDEKV_CONCAT_INNER_(a, b)
 
 // TIDEKV_ASSIGN(auto x, f()): declares x from f()'s value, or returns f()'s error.
+// NOLINTBEGIN(bugprone-macro-parentheses): a declaration cannot stand in parentheses
 #define TIDEKV_ASSIGN(decl, expr)                                       \
   auto TIDEKV_CONCAT_(tidekv_result_, __LINE__) = (expr);               \
   if (!TIDEKV_CONCAT_(tidekv_result_, __LINE__).ok()) {                 \
     return std::move(TIDEKV_CONCAT_(tidekv_result_, __LINE__)).error(); \
   }                                                                     \
   decl = std::move(TIDEKV_CONCAT_(tidekv_result_, __LINE__)).value()
+// NOLINTEND(bugprone-macro-parentheses)
