@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes tests/data/reference/needle_{short,4k}.safetensors and needle.json; see README.md here.
 
-Usage: make_needle_fixtures.py [OUT]   (about two minutes, 4 GB)
+Usage: make_needle_fixtures.py [OUT]   (under two minutes, 2 GB)
 """
 import os
 import random
