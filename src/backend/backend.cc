@@ -196,7 +196,8 @@ void Backend::pool_scores(DeviceView weights, const PoolRecipe& recipe, const Po
   TIDEKV_CHECK(weights.dtype() == DType::kF32 && raw.dtype() == DType::kF32 &&
                scores.dtype() == DType::kF32);
   TIDEKV_CHECK_OP(weights.cols(), ==, ranges.scored.len());
-  TIDEKV_CHECK_OP(weights.rows() % raw.rows(), ==, 0);
+  TIDEKV_CHECK_OP(ranges.window_len, >=, 1);
+  TIDEKV_CHECK_OP(weights.rows() % (raw.rows() * ranges.window_len), ==, 0);
   check_shape(raw, scores.rows(), ranges.scored.len());
   check_shape(scores, raw.rows(), ranges.wanted.len());
   TIDEKV_CHECK_OP(ranges.scored.begin, <=, std::max<std::int64_t>(0, ranges.wanted.begin - halo));

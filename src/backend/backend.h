@@ -133,6 +133,7 @@ class Backend {
     KeyRange scored;
     KeyRange wanted;
     std::int64_t prefix_len = 0;
+    std::int64_t window_len = 0;  // rows of `weights` per query head
   };
   void pool_scores(DeviceView weights, const PoolRecipe& recipe, const PoolRanges& ranges,
                    DeviceView raw, DeviceView scores);

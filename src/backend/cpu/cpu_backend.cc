@@ -1,0 +1,131 @@
+#include "backend/cpu/cpu_backend.h"
+
+#include <algorithm>
+
+#include "backend/cpu/arena.h"
+#include "backend/cpu/operations.h"
+#include "base/checked_math.h"
+
+namespace tidekv::cpu {
+namespace {
+
+class CpuBackend final : public Backend {
+ public:
+  CpuBackend(const BackendOptions& options, const Kernels& kernels)
+      : Backend(options), kernels_(kernels) {}
+
+  std::int64_t workspace_bytes(std::int64_t head_dim) const override {
+    return cpu::workspace_bytes(pool().num_threads(), head_dim);
+  }
+
+ protected:
+  Result<std::byte*> do_allocate(std::int64_t id, std::int64_t bytes) override {
+    const PlannedAllocation* place = planned(id);
+    return place == nullptr ? Arena::allocate(bytes) : arena_.place(place->offset, bytes);
+  }
+  void do_release(std::int64_t id, std::byte* data, std::int64_t bytes) override {
+    if (planned(id) == nullptr) {
+      Arena::release_allocated(data, bytes);
+    } else {
+      arena_.release_placed(data, bytes);
+    }
+  }
+  Status do_reserve(std::int64_t arena_bytes) override { return arena_.reserve(arena_bytes); }
+
+  Result<DeviceView> do_import_weights(const HostView& weights) override {
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): a view's bytes; weights are only read
+    auto* data = const_cast<std::byte*>(weights.data);
+    return DeviceView(data, weights.dtype, weights.rows, weights.cols);
+  }
+
+  void do_upload(std::span<const std::byte> from, DeviceView to) override {
+    copy_bytes(context(), from.data(), to.device_ptr(), to.num_bytes());
+  }
+  void do_download(DeviceView from, std::span<std::byte> to) override {
+    copy_bytes(context(), from.device_ptr(), to.data(), from.num_bytes());
+  }
+  void do_copy(DeviceView from, DeviceView to) override {
+    copy_bytes(context(), from.device_ptr(), to.device_ptr(), from.num_bytes());
+  }
+  Status do_synchronize() override { return Ok{}; }
+
+  void do_embed(DeviceView table, DeviceView ids, DeviceView out) override {
+    cpu::embed(context(), table, ids, out);
+  }
+  void do_rms_norm(DeviceView x, DeviceView weight, float eps, DeviceView out) override {
+    cpu::rms_norm(context(), x, weight, eps, out);
+  }
+  void do_matmul(DeviceView a, DeviceView w, DeviceView out, MatmulMode mode) override {
+    cpu::matmul(context(), a, w, out, mode);
+  }
+  void do_rope_angles(DeviceView inverse_freq, Position first, DeviceView out) override {
+    cpu::rope_angles(context(), inverse_freq, first, out);
+  }
+  void do_rope(DeviceView x, DeviceView angles) override { cpu::rope(context(), x, angles); }
+  void do_append_kv(DeviceView k, DeviceView v, const KvView& kv) override {
+    cpu::append_kv(context(), k, v, kv);
+  }
+  void do_attend(DeviceView q, const KvView& kv) override { cpu::attend(context(), q, kv); }
+  void do_swiglu(DeviceView gate, DeviceView up, DeviceView out) override {
+    cpu::swiglu(context(), gate, up, out);
+  }
+  void do_window_lse(DeviceView q, const KvView& kv, DeviceView lse) override {
+    cpu::window_lse(context(), q, kv, lse);
+  }
+  void do_score_keys(DeviceView q, const KvView& kv, DeviceView lse, KeyRange range,
+                     DeviceView weights) override {
+    cpu::score_keys(context(), q, kv, lse, range, weights);
+  }
+  void do_pool_scores(DeviceView weights, const PoolRecipe& recipe, const PoolRanges& ranges,
+                      DeviceView raw, DeviceView scores) override {
+    cpu::pool_scores(context(), weights, recipe, ranges, raw, scores);
+  }
+  void do_topk_merge(DeviceView scores, Position first, const TopKState& state) override {
+    cpu::topk_merge(context(), scores, first, state);
+  }
+  void do_topk_take(const TopKState& state, const Mandatory& mandatory,
+                    DeviceView retained) override {
+    cpu::topk_take(context(), state, mandatory, retained);
+  }
+  void do_gather_rows(const KvView& from, DeviceView slots, const KvView& to) override {
+    cpu::gather_rows(context(), from, slots, to);
+  }
+
+ private:
+  Context context() const { return {kernels_, pool(), workspace()}; }
+
+  const Kernels& kernels_;
+  Arena arena_;
+};
+
+}  // namespace
+
+std::int64_t workspace_bytes(int num_threads, std::int64_t head_dim) {
+  const std::int64_t floats = std::max(matmul_scratch_floats(), attention_scratch_floats(head_dim));
+  return num_threads * round_up(floats * std::int64_t{sizeof(float)}, 64);
+}
+
+std::unique_ptr<Backend> create_portable(const BackendOptions& options) {
+  return std::make_unique<CpuBackend>(options, kPortableKernels);
+}
+
+std::unique_ptr<Backend> create_avx512(const BackendOptions& options) {
+  TIDEKV_CHECK(avx512_available());
+#ifdef TIDEKV_CPU_AVX512
+  return std::make_unique<CpuBackend>(options, kAvx512Kernels);
+#else
+  return create_portable(options);
+#endif
+}
+
+bool avx512_available() {
+#ifdef TIDEKV_CPU_AVX512
+  return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
+         __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
+         __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
+#else
+  return false;
+#endif
+}
+
+}  // namespace tidekv::cpu

@@ -1,0 +1,87 @@
+// The inner loops of the CPU backend, once per instruction set: a table of functions.
+//
+// The drivers (matmul.cc, attention.cc, ...) cut an operation into tasks and tiles and are compiled
+// once; they reach the instruction set only through this table. Plain types only, no function with
+// external linkage: an inline one compiled for AVX-512 might be the copy the linker keeps.
+//
+// One product serves all: C [rows, 32] = A [rows, depth] B [depth, 32], where A has a fixed row
+// stride and B is a packed panel, both f32. Every element is one chain of multiply-adds over
+// ascending depth, so its bits depend on its row of A and its column of B only.
+#pragma once
+
+#include <cstdint>
+
+namespace tidekv::cpu {
+
+enum class Element : std::uint8_t { kF32, kF16, kBF16 };
+
+// What a product starts from.
+enum class Start : std::uint8_t {
+  kZero,      // C = A B
+  kContinue,  // C += A B, going on with the chain
+};
+
+inline constexpr std::int64_t kStripRows = 12;    // most rows of A in one product
+inline constexpr std::int64_t kPanelCols = 32;    // columns of a panel
+inline constexpr std::int64_t kPanelDepth = 256;  // most depth of a panel
+// Floats from one row of A to the next. Not a power of two: rows spread over the cache's sets.
+inline constexpr std::int64_t kRowStride = kPanelDepth + 16;
+// Keys of one step of the running softmax, anchored at slot 0. The probabilities of a tile are the
+// A of the product with the values, so a tile is as long as a panel is deep.
+inline constexpr std::int64_t kKeyTile = kPanelDepth;
+
+struct Kernels {
+  // --- element types ---
+
+  // to[i] = from[i] as f32; exact.
+  void (*widen)(const void* from, Element type, std::int64_t n, float* to);
+  // to[i] = from[i] rounded to nearest even.
+  void (*narrow)(const float* from, std::int64_t n, Element type, void* to);
+  // to[i] = from[i] + to[i], rounded once.
+  void (*narrow_add)(const float* from, std::int64_t n, Element type, void* to);
+
+  // --- products ---
+
+  // panel[c * 32 + r] = element c of row r, for c < depth. Lanes r >= rows become 0. `stride` is
+  // the number of elements between rows; rows <= 32.
+  void (*pack_columns)(const void* from, Element type, std::int64_t stride, std::int64_t rows,
+                       std::int64_t depth, float* panel);
+  // panel[r * 32 + c] = element c of row r, for r < depth. Lanes c >= cols become 0; cols <= 32.
+  void (*pack_rows)(const void* from, Element type, std::int64_t stride, std::int64_t depth,
+                    std::int64_t cols, float* panel);
+  // c[rows, 32] = (or +=) a[rows, depth] panel[depth, 32]. a has row stride kRowStride.
+  void (*multiply)(const float* a, const float* panel, std::int64_t rows, std::int64_t depth,
+                   Start start, float* c, std::int64_t c_stride);
+
+  // --- softmax; s holds query-key products, a logit is s * scale, n is at least 1 ---
+
+  // The largest s.
+  float (*max_product)(const float* s, std::int64_t n);
+  // s[i] = exp(s[i] * scale - max); returns their sum, n <= kKeyTile.
+  float (*exponentials)(float* s, std::int64_t n, float scale, float max);
+  // weights[i] = exp(s[i] * scale - max) / normaliser.
+  void (*weights)(const float* s, std::int64_t n, float scale, float max, float normaliser,
+                  float* weights);
+  // The same exponential of one number.
+  float (*exponential)(float x);
+  // x[i] *= factor; x[i] /= divisor.
+  void (*multiply_by)(float* x, std::int64_t n, float factor);
+  void (*divide_by)(float* x, std::int64_t n, float divisor);
+
+  // --- rows of activations; `type` is kF32 or kBF16 ---
+
+  // out[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i].
+  void (*rms_norm)(const void* x, Element type, const void* weight, Element weight_type,
+                   std::int64_t n, float eps, void* out);
+  // Rotates pairs (i, i + half) of one head in place by cos[i], sin[i].
+  void (*rotate)(void* x, Element type, const float* cos, const float* sin, std::int64_t half);
+  // out[i] = gate[i] / (1 + exp(-gate[i])) * up[i].
+  void (*swiglu)(const void* gate, const void* up, Element type, std::int64_t n, void* out);
+};
+
+extern const Kernels kPortableKernels;
+#ifdef TIDEKV_CPU_AVX512
+extern const Kernels kAvx512Kernels;
+#endif
+
+}  // namespace tidekv::cpu

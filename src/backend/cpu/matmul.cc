@@ -1,0 +1,112 @@
+// out (+)= a w^T.
+//
+// A task is a block of rows times a block of columns. It widens its rows of `a` into a block that
+// stays in the second-level cache, packs `w` 32 rows at a time into a panel that stays in the
+// first, and parks partial sums in f32 between pieces of depth 256, which keeps every chain exact.
+// A single row takes the same path: its cost is reading `w` once.
+#include <algorithm>
+
+#include "backend/cpu/operations.h"
+#include "base/checked_math.h"
+
+namespace tidekv::cpu {
+namespace {
+
+constexpr std::int64_t kMaxRows = 384;
+constexpr std::int64_t kMaxCols = 192;
+constexpr std::int64_t kMinCols = 64;
+static_assert(kMaxRows % kStripRows == 0 && kMaxCols % kPanelCols == 0);
+
+struct Blocks {
+  std::int64_t rows = 0;  // of one block; the last may be shorter
+  std::int64_t cols = 0;
+  std::int64_t num_row_blocks = 0;
+  std::int64_t num_col_blocks = 0;
+};
+
+// Blocks of equal size; narrower ones where there would be too few for the threads.
+Blocks cut(std::int64_t rows, std::int64_t cols, int num_threads) {
+  constexpr std::int64_t kTasksPerThread = 4;
+  Blocks blocks;
+  blocks.rows = round_up(ceil_div(rows, ceil_div(rows, kMaxRows)), kStripRows);
+  blocks.num_row_blocks = ceil_div(rows, blocks.rows);
+  const std::int64_t wanted = ceil_div(kTasksPerThread * num_threads, blocks.num_row_blocks);
+  const std::int64_t narrow = std::clamp(ceil_div(cols, wanted), kMinCols, kMaxCols);
+  blocks.cols = round_up(ceil_div(cols, ceil_div(cols, narrow)), kPanelCols);
+  blocks.num_col_blocks = ceil_div(cols, blocks.cols);
+  return blocks;
+}
+
+struct Scratch {
+  float* a;      // [kMaxRows, kRowStride]
+  float* panel;  // [kPanelDepth, kPanelCols]
+  float* sums;   // [kMaxRows, kMaxCols]
+
+  explicit Scratch(float* base)
+      : a(base), panel(a + kMaxRows * kRowStride), sums(panel + kPanelDepth * kPanelCols) {}
+};
+
+// Part of the output: rows [row, row + rows), columns [col, col + cols).
+struct Block {
+  std::int64_t row = 0;
+  std::int64_t rows = 0;
+  std::int64_t col = 0;
+  std::int64_t cols = 0;
+};
+
+void accumulate_depth(const Kernels& kernels, DeviceView a, DeviceView w, const Block& block,
+                      std::int64_t k, const Scratch& scratch) {
+  const std::int64_t depth = std::min(kPanelDepth, a.cols() - k);
+  for (std::int64_t r = 0; r < block.rows; ++r) {
+    kernels.widen(address(a, block.row + r, k), element_of(a.dtype()), depth,
+                  scratch.a + r * kRowStride);
+  }
+  for (std::int64_t c = 0; c < block.cols; c += kPanelCols) {
+    kernels.pack_columns(address(w, block.col + c, k), element_of(w.dtype()), w.cols(),
+                         std::min(kPanelCols, block.cols - c), depth, scratch.panel);
+    for (std::int64_t r = 0; r < block.rows; r += kStripRows) {
+      kernels.multiply(
+          scratch.a + r * kRowStride, scratch.panel, std::min(kStripRows, block.rows - r), depth,
+          k == 0 ? Start::kZero : Start::kContinue, scratch.sums + r * kMaxCols + c, kMaxCols);
+    }
+  }
+}
+
+void store_block(const Kernels& kernels, const Block& block, MatmulMode mode,
+                 const Scratch& scratch, DeviceView out) {
+  const auto narrow = mode == MatmulMode::kAccumulate ? kernels.narrow_add : kernels.narrow;
+  for (std::int64_t r = 0; r < block.rows; ++r) {
+    narrow(scratch.sums + r * kMaxCols, block.cols, element_of(out.dtype()),
+           address(out, block.row + r, block.col));
+  }
+}
+
+}  // namespace
+
+std::int64_t matmul_scratch_floats() {
+  return kMaxRows * kRowStride + kPanelDepth * kPanelCols + kMaxRows * kMaxCols;
+}
+
+void matmul(const Context& context, DeviceView a, DeviceView w, DeviceView out, MatmulMode mode) {
+  if (out.rows() == 0 || out.cols() == 0) {
+    return;
+  }
+  const Blocks blocks = cut(out.rows(), out.cols(), context.pool.num_threads());
+  context.pool.parallel_for(
+      blocks.num_row_blocks * blocks.num_col_blocks, [&](std::int64_t task, int thread) {
+        const Scratch scratch(context.scratch(thread, matmul_scratch_floats()));
+        Block block;
+        block.row = task % blocks.num_row_blocks * blocks.rows;
+        block.col = task / blocks.num_row_blocks * blocks.cols;
+        block.rows = std::min(blocks.rows, out.rows() - block.row);
+        block.cols = std::min(blocks.cols, out.cols() - block.col);
+        std::int64_t k = 0;
+        do {  // once even for depth 0: the empty sum is 0
+          accumulate_depth(context.kernels, a, w, block, k, scratch);
+          k += kPanelDepth;
+        } while (k < a.cols());
+        store_block(context.kernels, block, mode, scratch, out);
+      });
+}
+
+}  // namespace tidekv::cpu

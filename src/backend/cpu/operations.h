@@ -1,0 +1,92 @@
+// The operations of backend.h as the CPU computes them, for any table of kernels.
+//
+// Work is cut into tasks that write disjoint outputs and share nothing but their inputs, so neither
+// the order of tasks nor the thread that runs one can change a bit. Scratch is the calling thread's
+// slice of the workspace; nothing here allocates.
+#pragma once
+
+#include <cstdint>
+
+#include "backend/backend.h"
+#include "backend/cpu/kernels.h"
+#include "base/check.h"
+#include "base/thread_pool.h"
+#include "tensor/view.h"
+
+namespace tidekv::cpu {
+
+// Scratch of one thread, in floats. The largest decides.
+std::int64_t matmul_scratch_floats();
+std::int64_t attention_scratch_floats(std::int64_t head_dim);
+
+struct Context {
+  const Kernels& kernels;
+  ThreadPool& pool;
+  DeviceView workspace;
+
+  // This thread's slice, at least `num_floats` long.
+  float* scratch(int thread, std::int64_t num_floats) const {
+    const std::int64_t slice = workspace.num_bytes() / pool.num_threads() / 64 * 64;
+    TIDEKV_CHECK_OP(num_floats * std::int64_t{sizeof(float)}, <=, slice);
+    return reinterpret_cast<float*>(workspace.device_ptr() + thread * slice);
+  }
+};
+
+inline Element element_of(DType dtype) {
+  TIDEKV_DCHECK(dtype != DType::kI32);
+  return dtype == DType::kF32   ? Element::kF32
+         : dtype == DType::kF16 ? Element::kF16
+                                : Element::kBF16;
+}
+
+// Element `col` of row `row`.
+inline std::byte* address(DeviceView view, std::int64_t row, std::int64_t col = 0) {
+  return view.device_ptr() + (row * view.cols() + col) * size_of(view.dtype());
+}
+inline float* floats(DeviceView view, std::int64_t row = 0) {
+  return reinterpret_cast<float*>(address(view, row));
+}
+
+// Calls body(first, count, thread) for pieces of [0, num_rows). A piece has about 16K elements:
+// smaller ones cost more to hand out than to compute.
+template <typename Body>
+void for_row_pieces(ThreadPool& pool, std::int64_t num_rows, std::int64_t row_elements,
+                    const Body& body) {
+  constexpr std::int64_t kPieceElements = 16 * 1024;
+  const std::int64_t rows =
+      row_elements >= kPieceElements || row_elements <= 0 ? 1 : kPieceElements / row_elements;
+  pool.parallel_for((num_rows + rows - 1) / rows, [&](std::int64_t task, int thread) {
+    const std::int64_t first = task * rows;
+    body(first, num_rows - first < rows ? num_rows - first : rows, thread);
+  });
+}
+
+// movement.cc
+void copy_bytes(const Context& context, const std::byte* from, std::byte* to, std::int64_t bytes);
+void append_kv(const Context& context, DeviceView k, DeviceView v, const KvView& kv);
+void gather_rows(const Context& context, const KvView& from, DeviceView slots, const KvView& to);
+
+// activations.cc
+void embed(const Context& context, DeviceView table, DeviceView ids, DeviceView out);
+void rms_norm(const Context& context, DeviceView x, DeviceView weight, float eps, DeviceView out);
+void rope_angles(const Context& context, DeviceView inverse_freq, Position first, DeviceView out);
+void rope(const Context& context, DeviceView x, DeviceView angles);
+void swiglu(const Context& context, DeviceView gate, DeviceView up, DeviceView out);
+
+// matmul.cc
+void matmul(const Context& context, DeviceView a, DeviceView w, DeviceView out, MatmulMode mode);
+
+// attention.cc
+void attend(const Context& context, DeviceView q, const KvView& kv);
+void window_lse(const Context& context, DeviceView q, const KvView& kv, DeviceView lse);
+void score_keys(const Context& context, DeviceView q, const KvView& kv, DeviceView lse,
+                KeyRange range, DeviceView weights);
+
+// selection.cc
+void pool_scores(const Context& context, DeviceView weights, const PoolRecipe& recipe,
+                 const Backend::PoolRanges& ranges, DeviceView raw, DeviceView scores);
+void topk_merge(const Context& context, DeviceView scores, Position first, const TopKState& state);
+void topk_take(const Context& context, const TopKState& state, const Backend::Mandatory& mandatory,
+               DeviceView retained);
+
+}  // namespace tidekv::cpu
