@@ -1,5 +1,6 @@
 #include "io/json_value.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -54,9 +55,9 @@ class MemberReader final : public Sax {
 
   bool parse_error(std::size_t position, const std::string& last_token,
                    const nlohmann::json::exception& /*unused*/) override {
-    const bool at_end = position >= text_.size();
-    std::string what = "not valid JSON at byte " + std::to_string(position) + ": ";
-    what += at_end ? "the text ends early" : "unexpected " + in_quotes(last_token);
+    const bool at_end = position > text_.size();  // the end was read as a token
+    std::string what = "not valid JSON at byte " + std::to_string(std::min(position, text_.size()));
+    what += at_end ? ": the text ends early" : ", reading " + in_quotes(last_token);
     if (!last_key_.empty()) {
       what += ", after key " + in_quotes(last_key_);
     }
@@ -91,8 +92,9 @@ class MemberReader final : public Sax {
       return fail("nested deeper than " + std::to_string(limits_.max_depth) +
                   " levels, after key " + in_quotes(last_key_));
     }
+    const bool outermost = open_.empty();
     open_.push_back({std::move(container), {}, {}});
-    return count_value();
+    return outermost || count_value();
   }
 
   bool close() {
