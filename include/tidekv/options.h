@@ -35,7 +35,7 @@ struct PrefillOptions {
   std::int64_t max_new_tokens = 128;
 };
 
-// Order of the filters: repeat penalty, temperature, top-k, top-p, min-p.
+// Order of the filters, as in llama.cpp: repeat penalty, top-k, top-p, min-p, temperature.
 struct SamplingOptions {
   float temperature = 0.8F;     // 0: greedy
   int top_k = 40;               // 0: off

@@ -35,7 +35,8 @@ std::int64_t num_q_heads(DeviceView q, const KvView& kv) { return q.cols() / kv.
 Backend::Backend(const BackendOptions& options)
     : pool_(options.pool),
       accountant_(options.timeline_capacity),
-      fail_allocation_(options.fail_allocation) {}
+      fail_allocation_(options.fail_allocation),
+      cancel_(options.cancel) {}
 
 Result<Buffer> Backend::allocate(std::initializer_list<Charge> charges) {
   TIDEKV_CHECK_OP(charges.size(), <=, Buffer::kMaxCharges);

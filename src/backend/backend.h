@@ -12,6 +12,7 @@
 // share one query-key product and one exponential.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -62,6 +63,8 @@ struct BackendOptions {
   ThreadPool* pool = nullptr;  // runs the kernels
   std::int64_t timeline_capacity = 0;
   std::int64_t fail_allocation = -1;  // tests: this allocation (from 0) reports out of memory
+  // Once true, kernels skip the tasks they have not begun; the caller drops their results.
+  const std::atomic<bool>* cancel = nullptr;
 };
 
 class Backend {
@@ -182,6 +185,15 @@ class Backend {
 
   // The plan's place for allocation `id`, or nullptr when nothing is reserved.
   const PlannedAllocation* planned(std::int64_t id) const;
+  // Runs body(task, thread) for every task on the shared pool; stops early when cancelled.
+  template <typename Body>
+  void parallel_for(std::int64_t num_tasks, const Body& body) const {
+    pool_->parallel_for(num_tasks, [&](std::int64_t task, int thread) {
+      if (cancel_ == nullptr || !cancel_->load(std::memory_order_relaxed)) {
+        body(task, thread);
+      }
+    });
+  }
   ThreadPool& pool() const { return *pool_; }
   const DeviceView& workspace() const { return workspace_; }
 
@@ -192,6 +204,7 @@ class Backend {
   ThreadPool* pool_;
   Accountant accountant_;
   std::int64_t fail_allocation_;
+  const std::atomic<bool>* cancel_;
   std::int64_t num_allocations_ = 0;
   std::vector<PlannedAllocation> plan_;
   std::int64_t reserved_bytes_ = 0;

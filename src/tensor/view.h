@@ -40,6 +40,11 @@ class DeviceView {
     return {start, dtype_, count, cols_};
   }
 
+  // The same elements in the same order under another shape.
+  DeviceView reshaped(std::int64_t rows, std::int64_t cols) const {
+    return {data_, dtype_, rows, cols};
+  }
+
   // Backends only; tools/check_includes.py rejects a call anywhere else.
   std::byte* device_ptr() const { return data_; }
 

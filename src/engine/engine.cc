@@ -1,0 +1,201 @@
+#include "tidekv/engine.h"
+
+#include <new>
+#include <system_error>
+#include <utility>
+
+#include "engine/request_runner.h"
+#include "io/tensor_file.h"
+
+namespace tidekv {
+namespace {
+
+// The standard library reports a failed allocation by throwing; here it becomes a value. Nothing
+// else in the library throws.
+template <typename Function>
+auto values_not_exceptions(const Function& function) -> decltype(function()) {
+  try {
+    return function();
+  } catch (const std::bad_alloc&) {
+    return Error{ErrorCode::kOutOfMemory, "out of host memory"};
+  } catch (const std::system_error& error) {
+    return Error{ErrorCode::kOutOfMemory,
+                 std::string("the system refused a resource: ") + error.what()};
+  }
+}
+
+Result<int> thread_count(const EngineOptions& options) {
+  constexpr int kMaxThreads = 1024;
+  if (options.num_threads < 0 || options.num_threads > kMaxThreads) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "-t " + std::to_string(options.num_threads) +
+                     ": expected 1 to 1024 threads, or 0 for all CPUs"};
+  }
+  return options.num_threads == 0 ? default_num_threads() : options.num_threads;
+}
+
+ModelInfo describe(const ModelConfig& config, const HostModel& weights) {
+  ModelInfo info;
+  info.architecture = config.architecture;
+  info.weights_type = std::string(name_of(config.dtype));
+  info.num_layers = config.num_layers;
+  info.hidden_dim = config.hidden_dim;
+  info.ffn_dim = config.ffn_dim;
+  info.num_q_heads = config.num_q_heads;
+  info.num_kv_heads = config.num_kv_heads;
+  info.head_dim = config.head_dim;
+  info.vocab_size = config.vocab_size;
+  info.max_positions = config.max_positions;
+  info.num_parameters = num_parameters(weights);
+  info.weights_bytes = weights_bytes(weights);
+  info.rope_theta = config.rope.theta;
+  info.rope_type = config.rope.type == RopeType::kLlama3 ? "llama3" : "default";
+  info.tied_embeddings = config.tied_embeddings;
+  info.eos_token_ids = config.eos_token_ids;
+  return info;
+}
+
+Result<PlanReport> plan_for(const ModelContext& model, const PrefillOptions& options,
+                            std::int64_t prompt_len, bool with_timeline) {
+  TIDEKV_ASSIGN(const ResolvedRequest request, resolve_request(model, options, prompt_len));
+  TIDEKV_ASSIGN(Plan plan, make_plan(model, request, with_timeline));
+  return std::move(plan.report);
+}
+
+}  // namespace
+
+const char* version() { return TIDEKV_VERSION; }
+
+std::vector<std::string> method_names() {
+  std::vector<std::string> names;
+  for (const Method& method : all_methods()) {
+    names.push_back(method.name);
+  }
+  return names;
+}
+
+class Engine::Impl {
+ public:
+  static Result<std::unique_ptr<Impl>> load(const std::string& path, const EngineOptions& options) {
+    TIDEKV_ASSIGN(const int num_threads, thread_count(options));
+    TIDEKV_ASSIGN(const BackendEntry* backend, choose_backend());
+    TIDEKV_ASSIGN(ModelConfig config, read_model_config(path));
+    TIDEKV_ASSIGN(TensorFile file, TensorFile::open(path));
+    TIDEKV_ASSIGN(HostModel weights, bind_weights(file, config));
+    TIDEKV_ASSIGN(std::unique_ptr<Tokenizer> tokenizer, load_tokenizer(path));
+    if (tokenizer->vocab_size() > config.vocab_size) {
+      return Error{ErrorCode::kBadFile, join_path(path, "tokenizer.json") + ": ids up to " +
+                                            std::to_string(tokenizer->vocab_size() - 1) +
+                                            "; config.json's vocab_size is " +
+                                            std::to_string(config.vocab_size)};
+    }
+    auto impl = std::make_unique<Impl>(std::move(config), std::move(file), std::move(weights),
+                                       std::move(tokenizer), num_threads);
+    impl->backend_ = backend;
+    impl->info_ = describe(impl->config_, impl->weights_);
+    impl->info_.path = path;
+    impl->info_.bos_token_id = impl->tokenizer_->bos_token_id();
+    impl->info_.backend = std::string(backend->name);
+    return impl;
+  }
+
+  Impl(ModelConfig config, TensorFile file, HostModel weights, std::unique_ptr<Tokenizer> tokenizer,
+       int num_threads)
+      : config_(std::move(config)),
+        file_(std::move(file)),
+        weights_(std::move(weights)),
+        tokenizer_(std::move(tokenizer)),
+        pool_(num_threads) {}
+
+  ModelContext model_context() const {
+    return {&config_, &weights_, backend_, pool_.num_threads()};
+  }
+  RunContext run_context() { return {model_context(), tokenizer_.get(), &pool_}; }
+  const ModelInfo& info() const { return info_; }
+  const TensorFile& file() const { return file_; }
+  const Tokenizer& tokenizer() const { return *tokenizer_; }
+
+ private:
+  ModelConfig config_;
+  TensorFile file_;
+  HostModel weights_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  ThreadPool pool_;
+  const BackendEntry* backend_ = nullptr;
+  ModelInfo info_;
+};
+
+Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Engine::Engine(Engine&&) noexcept = default;
+Engine& Engine::operator=(Engine&&) noexcept = default;
+Engine::~Engine() = default;
+
+Result<Engine> Engine::load(const std::string& path, const EngineOptions& options) {
+  return values_not_exceptions([&]() -> Result<Engine> {
+    TIDEKV_ASSIGN(std::unique_ptr<Impl> impl, Impl::load(path, options));
+    return Engine(std::move(impl));
+  });
+}
+
+const ModelInfo& Engine::model() const { return impl_->info(); }
+
+std::vector<TensorListing> Engine::tensors() const {
+  std::vector<TensorListing> listings;
+  for (const auto& [name, tensor] : impl_->file().tensors()) {
+    listings.push_back({name, std::string(name_of(tensor.dtype)), tensor.shape, tensor.num_bytes});
+  }
+  return listings;
+}
+
+Result<std::vector<std::int32_t>> Engine::tokenize(std::string_view text,
+                                                   const TokenizeOptions& options) const {
+  return values_not_exceptions([&] {
+    return impl_->tokenizer().encode(
+        text, {.add_bos = options.add_bos, .parse_special = options.parse_special});
+  });
+}
+
+std::string Engine::token_text(std::int32_t id) const {
+  return std::string(impl_->tokenizer().token_text(id));
+}
+
+std::string Engine::detokenize(const std::vector<std::int32_t>& ids) const {
+  Detokenizer detokenizer(impl_->tokenizer());
+  std::string text;
+  for (const std::int32_t id : ids) {
+    text += detokenizer.next(id);
+  }
+  return text + detokenizer.finish();
+}
+
+Result<PlanReport> Engine::plan(const PrefillOptions& options, std::int64_t prompt_len,
+                                bool with_timeline) const {
+  return values_not_exceptions(
+      [&] { return plan_for(impl_->model_context(), options, prompt_len, with_timeline); });
+}
+
+Result<RunReport> Engine::generate(const Request& request, const Callbacks& callbacks) const {
+  return values_not_exceptions(
+      [&] { return run_request(impl_->run_context(), request, callbacks); });
+}
+
+Result<PlanReport> plan_shape(const std::string& shape, const EngineOptions& engine_options,
+                              const PrefillOptions& options, std::int64_t prompt_len,
+                              bool with_timeline) {
+  return values_not_exceptions([&]() -> Result<PlanReport> {
+    TIDEKV_ASSIGN(const int num_threads, thread_count(engine_options));
+    TIDEKV_ASSIGN(const BackendEntry* backend, choose_backend());
+    TIDEKV_ASSIGN(const ModelConfig config, published_shape(shape));
+    const HostModel weights = shapes_of(config);
+    return plan_for({&config, &weights, backend, num_threads}, options, prompt_len, with_timeline);
+  });
+}
+
+Result<ModelInfo> shape_info(const std::string& shape) {
+  return values_not_exceptions([&]() -> Result<ModelInfo> {
+    TIDEKV_ASSIGN(const ModelConfig config, published_shape(shape));
+    return describe(config, shapes_of(config));
+  });
+}
+
+}  // namespace tidekv

@@ -1,0 +1,200 @@
+#include "engine/planner.h"
+
+#include <algorithm>
+#include <string>
+
+namespace tidekv {
+namespace {
+
+// What a dry run leaves behind.
+struct DryRun {
+  std::vector<TracedAllocation> trace;
+  ComponentBytes peak;
+  std::int64_t num_events = 0;
+  std::int64_t final_cache_bytes = 0;
+  std::vector<LayerRetention> layers;
+  std::vector<TimelineEntry> timeline;
+};
+
+constexpr std::int64_t kMaxTimelineEvents = std::int64_t{1} << 20;
+
+Result<DryRun> dry_run(const ModelContext& model, const ResolvedRequest& request,
+                       bool with_timeline) {
+  DryRun result;
+  const BackendOptions options{.timeline_capacity = with_timeline ? kMaxTimelineEvents : 0};
+  const auto backend = create_dry_run(*model.backend, model.num_threads, options,
+                                      model.config->head_dim, &result.trace);
+  TIDEKV_ASSIGN(const auto session, Session::create(*backend, request.session));
+  const std::vector<std::int32_t> prompt(static_cast<std::size_t>(request.session.prompt_len));
+  TIDEKV_TRY(session->prefill(prompt));
+  if (request.session.growth_len > 0) {
+    TIDEKV_TRY(session->open_decode());
+  }
+  const Accountant& accountant = backend->accountant();
+  result.peak = accountant.peak();
+  result.num_events = accountant.num_events();
+  result.final_cache_bytes = final_cache_bytes(session->cache());
+  result.layers = retention_of(session->cache());
+  result.timeline = timeline_of(accountant);
+  return result;
+}
+
+FormulaInput formula_input(const ModelContext& model, const ResolvedRequest& request,
+                           std::span<const std::int64_t> layer_budgets) {
+  const ModelConfig& config = *model.config;
+  const SessionOptions& session = request.session;
+  const bool whole = session.method.whole_prompt();
+  FormulaInput in;
+  in.num_layers = config.num_layers;
+  in.hidden_dim = config.hidden_dim;
+  in.ffn_dim = config.ffn_dim;
+  in.num_q_heads = config.num_q_heads;
+  in.num_kv_heads = config.num_kv_heads;
+  in.head_dim = config.head_dim;
+  in.vocab_size = config.vocab_size;
+  in.element_bytes = size_of(session.dtype);
+  in.weights_bytes = weights_bytes(*model.weights);
+  in.panel_bytes = model.backend->workspace_bytes(model.num_threads, config.head_dim);
+  in.prompt_len = session.prompt_len;
+  in.chunk_len = session.chunk_len;
+  in.mlp_tile_len = whole ? session.prompt_len : PrefillContext::kMlpTileLen;
+  in.mlp_buffers = whole ? 3 : 2;
+  in.key_block_len = session.key_block_len;
+  in.window_len = session.selector.window_len;
+  in.num_sinks = session.selector.num_sinks;
+  in.kernel_len = session.selector.pool.kernel_len;
+  in.growth_len = session.growth_len;
+  in.all_rows = session.all_rows;
+  in.layer_budgets = layer_budgets;
+  return in;
+}
+
+std::vector<std::int64_t> layer_budgets(const SessionOptions& session) {
+  std::vector<std::int64_t> budgets(static_cast<std::size_t>(session.config->num_layers));
+  session.method.selector->create(session.selector)->layer_budgets(session.prompt_len, budgets);
+  return budgets;
+}
+
+FormulaReport formula_report(const ModelContext& model, const ResolvedRequest& request) {
+  const std::vector<std::int64_t> budgets = layer_budgets(request.session);
+  const FormulaInput in = formula_input(model, request, budgets);
+  const Eq9Terms eq9 = eq9_terms(in);
+  FormulaReport report;
+  report.closed_form_peak_bytes = closed_form_peak_bytes(in);
+  report.eq9_active_kv_bytes = eq9.active_kv_bytes;
+  report.eq9_hidden_bytes = eq9.hidden_bytes;
+  report.eq9_activation_bytes = eq9.activation_bytes;
+  report.eq9_compact_bytes = eq9.compact_bytes;
+  report.eq9_temp_bytes = eq9.temp_bytes;
+  report.eq9_total_bytes = eq9.total();
+  return report;
+}
+
+// The largest prompt within the context that fits the limit, with the chunk the user fixed or, if
+// automatic, with any chunk. The peak grows with the prompt.
+std::int64_t largest_fitting_prompt(const ModelContext& model, ResolvedRequest request) {
+  const bool whole = request.session.method.whole_prompt();
+  const auto fits = [&](std::int64_t prompt_len) {
+    request.session.prompt_len = prompt_len;
+    if (whole) {
+      request.session.chunk_len = prompt_len;
+      request.session.key_block_len = prompt_len;
+    } else if (request.chunk_is_auto) {
+      request.session.chunk_len = 1;
+    }
+    return closed_form_peak_bytes(model, request) <= request.memory_limit_bytes;
+  };
+  std::int64_t low = 0;
+  std::int64_t high = request.context_len + 1;
+  while (high - low > 1) {
+    const std::int64_t middle = low + (high - low) / 2;
+    (fits(middle) ? low : high) = middle;
+  }
+  return low;
+}
+
+}  // namespace
+
+std::int64_t closed_form_peak_bytes(const ModelContext& model, const ResolvedRequest& request) {
+  const std::vector<std::int64_t> budgets = layer_budgets(request.session);
+  return closed_form_peak_bytes(formula_input(model, request, budgets));
+}
+
+Result<Plan> make_plan(const ModelContext& model, const ResolvedRequest& request,
+                       bool with_timeline) {
+  TIDEKV_ASSIGN(DryRun dry, dry_run(model, request, with_timeline));
+  Plan plan;
+  plan.memory = place_allocations(dry.trace);
+  plan.memory.peak = dry.peak;
+  plan.memory.num_timeline_events = dry.num_events;
+
+  PlanReport& report = plan.report;
+  report.method = request.session.method.name;
+  report.prompt_len = request.session.prompt_len;
+  report.chunk_len = request.session.chunk_len;
+  report.budget = request.budget;
+  report.context_len = request.context_len;
+  report.max_new_tokens = request.max_new_tokens;
+  report.memory = memory_report(dry.peak, dry.final_cache_bytes, plan.memory.arena_bytes);
+  report.formula = formula_report(model, request);
+  report.layers = std::move(dry.layers);
+  report.timeline = std::move(dry.timeline);
+  if (request.memory_limit_bytes > 0) {
+    report.fits = report.memory.peak_bytes <= request.memory_limit_bytes;
+    report.max_prompt_len = largest_fitting_prompt(model, request);
+  }
+  return plan;
+}
+
+MemoryReport memory_report(const ComponentBytes& peak, std::int64_t final_cache_bytes,
+                           std::int64_t reserved_bytes) {
+  MemoryReport report;
+  report.peak_bytes = peak.total();
+  report.weights_bytes = peak[Component::kWeights];
+  report.final_cache_bytes = final_cache_bytes;
+  report.transient_bytes = report.peak_bytes - report.weights_bytes - final_cache_bytes;
+  report.reserved_bytes = reserved_bytes;
+  for (std::size_t index = 0; index < kNumComponents; ++index) {
+    const auto component = static_cast<Component>(index);
+    report.components.emplace_back(name_of(component), peak[component]);
+  }
+  return report;
+}
+
+std::vector<TimelineEntry> timeline_of(const Accountant& accountant) {
+  std::vector<TimelineEntry> entries;
+  entries.reserve(accountant.timeline().size());
+  for (const TimelineEvent& event : accountant.timeline()) {
+    entries.push_back({std::string(name_of(event.stage)), event.layer,
+                       std::string(name_of(event.component)), event.delta_bytes, event.live_bytes});
+  }
+  return entries;
+}
+
+std::vector<LayerRetention> retention_of(const CacheManager& cache) {
+  std::vector<LayerRetention> layers;
+  for (std::int64_t layer = 0; layer < cache.num_committed(); ++layer) {
+    layers.push_back({cache.layer(layer).num_retained(), cache.shape().prompt_len});
+  }
+  return layers;
+}
+
+std::int64_t final_cache_bytes(const CacheManager& cache) {
+  std::int64_t bytes = 0;
+  for (std::int64_t layer = 0; layer < cache.num_committed(); ++layer) {
+    bytes += cache.shape().kv_bytes(cache.layer(layer).num_retained());
+  }
+  return bytes;
+}
+
+Error does_not_fit(const PlanReport& report, std::int64_t memory_limit_bytes) {
+  return Error{ErrorCode::kDoesNotFit,
+               "the plan needs " + std::to_string(report.memory.peak_bytes) + " bytes for " +
+                   std::to_string(report.prompt_len) + " prompt tokens with --method " +
+                   report.method + " at chunk " + std::to_string(report.chunk_len) +
+                   "; --memory-limit allows " + std::to_string(memory_limit_bytes) +
+                   " (weights included). The largest prompt that fits is " +
+                   std::to_string(report.max_prompt_len) + " tokens"};
+}
+
+}  // namespace tidekv

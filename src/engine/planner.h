@@ -1,0 +1,59 @@
+// Plans a request by running its real schedule on the dry-run backend: plan equals run, to the
+// byte.
+#pragma once
+
+#include <cstdint>
+
+#include "backend/registry.h"
+#include "engine/session.h"
+#include "memory/formula.h"
+#include "tidekv/memory_report.h"
+#include "tidekv/options.h"
+
+namespace tidekv {
+
+// The model a request is for, and what will run it. References outlive it.
+struct ModelContext {
+  const ModelConfig* config = nullptr;
+  const HostModel* weights = nullptr;
+  const BackendEntry* backend = nullptr;
+  int num_threads = 1;
+};
+
+// A request with every choice made.
+struct ResolvedRequest {
+  SessionOptions session;  // without probe, cancel and progress
+  std::int64_t budget = 0;
+  std::int64_t context_len = 0;
+  std::int64_t max_new_tokens = 0;  // cut to what the context leaves
+  std::int64_t memory_limit_bytes = 0;
+  bool chunk_is_auto = false;
+};
+
+// Checks options against the model and fills in what was left open. Errors name the flag, or both
+// numbers when the prompt is longer than the context.
+Result<ResolvedRequest> resolve_request(const ModelContext& model, const PrefillOptions& options,
+                                        std::int64_t prompt_len);
+
+struct Plan {
+  MemoryPlan memory;
+  PlanReport report;
+};
+
+Result<Plan> make_plan(const ModelContext& model, const ResolvedRequest& request,
+                       bool with_timeline);
+
+// The same numbers from the closed form, for searches and for checking the ledger.
+std::int64_t closed_form_peak_bytes(const ModelContext& model, const ResolvedRequest& request);
+
+// Fills the parts of a report that come from a ledger.
+MemoryReport memory_report(const ComponentBytes& peak, std::int64_t final_cache_bytes,
+                           std::int64_t reserved_bytes);
+std::vector<TimelineEntry> timeline_of(const Accountant& accountant);
+std::vector<LayerRetention> retention_of(const CacheManager& cache);
+std::int64_t final_cache_bytes(const CacheManager& cache);
+
+// The error of a request that needs more than it may have.
+Error does_not_fit(const PlanReport& report, std::int64_t memory_limit_bytes);
+
+}  // namespace tidekv

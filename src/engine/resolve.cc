@@ -1,0 +1,121 @@
+// Options to decisions: method, type, lengths, and the chunk length that fits.
+#include <algorithm>
+#include <string>
+
+#include "engine/planner.h"
+
+namespace tidekv {
+namespace {
+
+constexpr std::int64_t kLargestAutoChunk = 2048;
+
+DType compute_dtype(const ModelConfig& config, ComputeType type) {
+  if (type == ComputeType::kAuto) {
+    return config.dtype == DType::kF32 ? DType::kF32 : DType::kBF16;
+  }
+  return type == ComputeType::kF32 ? DType::kF32 : DType::kBF16;
+}
+
+SelectorOptions selector_options(const PrefillOptions& options) {
+  return {
+      .budget = options.budget,
+      .window_len = options.window_len,
+      .num_sinks = options.num_sinks,
+      .pool = {.group_reduce = options.group_reduction == GroupReduction::kMean ? GroupReduce::kMean
+                                                                                : GroupReduce::kMax,
+               .pool = options.pooling == Pooling::kMax ? Pool::kMax : Pool::kAverage,
+               .kernel_len = options.kernel_len}};
+}
+
+Error refuse(const std::string& message) { return Error{ErrorCode::kInvalidArgument, message}; }
+
+Result<std::int64_t> context_length(const ModelConfig& config, const PrefillOptions& options) {
+  if (options.context_len < 0 || options.context_len > config.max_positions) {
+    return refuse("-c " + std::to_string(options.context_len) + ": the model's context is " +
+                  std::to_string(config.max_positions) +
+                  " tokens; expected 1 to that, or 0 for it");
+  }
+  return options.context_len == 0 ? config.max_positions : options.context_len;
+}
+
+Status check_lengths(const PrefillOptions& options, std::int64_t prompt_len,
+                     std::int64_t context_len) {
+  if (prompt_len < 1) {
+    return refuse("the prompt is empty; at least one token is needed");
+  }
+  if (prompt_len > context_len) {
+    return refuse(
+        "the prompt has " + std::to_string(prompt_len) + " tokens; the context holds " +
+        std::to_string(context_len) +
+        " (nothing is cut off silently: shorten the prompt, or raise -c if the model allows)");
+  }
+  if (options.chunk_len < 0) {
+    return refuse("--chunk " + std::to_string(options.chunk_len) +
+                  ": expected a number of tokens, or auto");
+  }
+  if (options.key_block_len < 1) {
+    return refuse("--key-block " + std::to_string(options.key_block_len) +
+                  ": expected 1 token or more");
+  }
+  if (options.memory_limit_bytes < 0) {
+    return refuse("--memory-limit must not be negative");
+  }
+  return Ok{};
+}
+
+// The largest chunk up to 2048 whose peak fits; 1 if none does. The peak grows with the chunk.
+std::int64_t largest_fitting_chunk(const ModelContext& model, ResolvedRequest request) {
+  const auto fits = [&](std::int64_t chunk_len) {
+    request.session.chunk_len = chunk_len;
+    return closed_form_peak_bytes(model, request) <= request.memory_limit_bytes;
+  };
+  std::int64_t high = std::min(kLargestAutoChunk, request.session.prompt_len);
+  if (request.memory_limit_bytes == 0 || fits(high)) {
+    return high;
+  }
+  std::int64_t low = 1;  // taken even if it does not fit; the plan then says so
+  while (high - low > 1) {
+    const std::int64_t middle = low + (high - low) / 2;
+    (fits(middle) ? low : high) = middle;
+  }
+  return low;
+}
+
+}  // namespace
+
+Result<ResolvedRequest> resolve_request(const ModelContext& model, const PrefillOptions& options,
+                                        std::int64_t prompt_len) {
+  ResolvedRequest request;
+  TIDEKV_ASSIGN(request.context_len, context_length(*model.config, options));
+  TIDEKV_TRY(check_lengths(options, prompt_len, request.context_len));
+  SessionOptions& session = request.session;
+  session.config = model.config;
+  session.weights = model.weights;
+  TIDEKV_ASSIGN(session.method, find_method(options.method));
+  session.selector = selector_options(options);
+  TIDEKV_TRY(check_selector_options(session.selector));
+  session.dtype = compute_dtype(*model.config, options.compute_type);
+  session.prompt_len = prompt_len;
+  session.all_rows = options.all_rows;
+
+  request.budget = options.budget;
+  const std::int64_t room = request.context_len - prompt_len;
+  request.max_new_tokens =
+      options.max_new_tokens < 0 ? room : std::min(options.max_new_tokens, room);
+  // The last generated token is never fed back.
+  session.growth_len = std::max<std::int64_t>(0, request.max_new_tokens - 1);
+  request.memory_limit_bytes = options.memory_limit_bytes;
+
+  if (session.method.whole_prompt()) {
+    session.chunk_len = prompt_len;
+    session.key_block_len = prompt_len;
+    return request;
+  }
+  session.key_block_len = std::min(options.key_block_len, prompt_len);
+  request.chunk_is_auto = options.chunk_len == 0;
+  session.chunk_len = request.chunk_is_auto ? largest_fitting_chunk(model, request)
+                                            : std::min(options.chunk_len, prompt_len);
+  return request;
+}
+
+}  // namespace tidekv

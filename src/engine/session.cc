@@ -1,0 +1,116 @@
+#include "engine/session.h"
+
+#include <utility>
+
+#include "base/check.h"
+
+namespace tidekv {
+
+CacheShape Session::cache_shape(const SessionOptions& options) {
+  return {.num_layers = options.config->num_layers,
+          .num_kv_heads = options.config->num_kv_heads,
+          .head_dim = options.config->head_dim,
+          .dtype = options.dtype,
+          .prompt_len = options.prompt_len,
+          .growth_len = options.growth_len};
+}
+
+Session::Session(Backend& backend, SessionOptions options, DeviceModel model)
+    : backend_(&backend),
+      options_(std::move(options)),
+      model_(std::move(model)),
+      layer_budgets_(static_cast<std::size_t>(options_.config->num_layers)),
+      inverse_freq_(rope_inverse_frequencies(options_.config->rope, options_.config->head_dim)),
+      logits_(static_cast<std::size_t>(options_.config->vocab_size)),
+      cache_(backend, cache_shape(options_)) {
+  const auto selector = options_.method.selector->create(options_.selector);
+  recipe_ = selector->score_recipe();
+  selector->layer_budgets(options_.prompt_len, layer_budgets_);
+}
+
+Result<std::unique_ptr<Session>> Session::create(Backend& backend, SessionOptions options) {
+  TIDEKV_ASSIGN(DeviceModel model, import_weights(backend, *options.weights, *options.config));
+  return std::unique_ptr<Session>(new Session(
+      backend, std::move(options),
+      std::move(model)));  // NOLINT(cppcoreguidelines-owning-memory): private constructor
+}
+
+Status Session::prefill(std::span<const std::int32_t> prompt) {
+  TIDEKV_CHECK_OP(prompt.size(), ==, options_.prompt_len);
+  const ModelConfig& config = *options_.config;
+  const std::int64_t panel_bytes = backend_->workspace_bytes(config.head_dim);
+  TIDEKV_ASSIGN(panels_, backend_->allocate({{Component::kKernelPanels, panel_bytes}}));
+  backend_->use_workspace(panels_.view(DType::kF32, 1, panel_bytes / size_of(DType::kF32)));
+
+  const std::int64_t half = config.head_dim / 2;
+  TIDEKV_ASSIGN(freq_buffer_,
+                backend_->allocate({{Component::kActivations, half * size_of(DType::kF32)}}));
+  freq_ = freq_buffer_.view(DType::kF32, 1, half);
+  backend_->upload(std::as_bytes(std::span(inverse_freq_)), freq_);
+  TIDEKV_ASSIGN(head_, OutputHead::open(*backend_, config, options_.dtype));
+
+  TIDEKV_ASSIGN(HiddenBridge bridge, HiddenBridge::open(*backend_, options_.dtype,
+                                                        options_.prompt_len, config.hidden_dim));
+  TIDEKV_TRY(bridge.embed(*backend_, model_.embedding, prompt));
+  TIDEKV_TRY(run_schedule(bridge));
+  download_logits(bridge.last_row());
+  return backend_->synchronize();
+}
+
+Status Session::run_schedule(HiddenBridge& bridge) {
+  const PrefillRequest request{.config = options_.config,
+                               .model = &model_,
+                               .recipe = recipe_,
+                               .layer_budgets = layer_budgets_,
+                               .chunk_len = options_.chunk_len,
+                               .key_block_len = options_.key_block_len,
+                               .all_rows = options_.all_rows,
+                               .probe = options_.probe,
+                               .cancel = options_.cancel,
+                               .on_progress = &options_.on_progress};
+  PrefillContext context(*backend_, request, freq_, bridge, cache_);
+  const Status status = options_.method.schedule->run(context);
+  compress_seconds_ = context.compress_seconds();
+  return status;
+}
+
+Status Session::open_decode() {
+  const ModelConfig& config = *options_.config;
+  TIDEKV_CHECK_OP(options_.growth_len, >, 0);
+  backend_->accountant().enter(Stage::kDecode, -1);
+  TIDEKV_ASSIGN(LayerWorkspace workspace,
+                LayerWorkspace::open(*backend_, config, options_.dtype,
+                                     {.chunk_len = 1, .query_len = 1, .mlp_tile_len = 1}));
+  TIDEKV_ASSIGN(
+      Buffer hidden,
+      backend_->allocate({{Component::kActivations, config.hidden_dim * size_of(options_.dtype)}}));
+  TIDEKV_ASSIGN(Buffer id, backend_->allocate({{Component::kActivations, size_of(DType::kI32)}}));
+  decode_.emplace(
+      DecodeState{DecodeAdapter(cache_), std::move(workspace), std::move(hidden), std::move(id)});
+  return Ok{};
+}
+
+Status Session::decode(std::int32_t token) {
+  TIDEKV_CHECK(decode_.has_value() && decode_->adapter.has_room());
+  const ModelConfig& config = *options_.config;
+  const DeviceView id = decode_->id_buffer.view(DType::kI32, 1, 1);
+  const DeviceView hidden = decode_->hidden_buffer.view(options_.dtype, 1, config.hidden_dim);
+  backend_->upload(std::as_bytes(std::span(&token, 1)), id);
+  backend_->embed(model_.embedding, id, hidden);
+  for (std::int64_t layer = 0; layer < config.num_layers; ++layer) {
+    const DecoderLayer decoder(*backend_, config, model_.layers[static_cast<std::size_t>(layer)],
+                               freq_);
+    decoder.forward(hidden, decode_->adapter.next_position(), decode_->adapter.layer(layer), {},
+                    decode_->workspace);
+  }
+  decode_->adapter.advance();
+  download_logits(hidden);
+  return backend_->synchronize();
+}
+
+void Session::download_logits(DeviceView hidden) {
+  const DeviceView row = head_.logits(*backend_, *options_.config, model_, hidden);
+  backend_->download(row, std::as_writable_bytes(std::span(logits_)));
+}
+
+}  // namespace tidekv
