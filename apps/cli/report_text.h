@@ -1,0 +1,22 @@
+// Plans and runs as tables for people.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tidekv/engine.h"
+#include "tidekv/memory_report.h"
+
+namespace tidekv::cli {
+
+// "kept 1,024 of 16,384 tokens a layer", with the range where layers differ.
+std::string kept_text(const std::vector<LayerRetention>& layers, const std::string& method);
+
+// One column for each plan. All are of the same model, prompt and options but for the method.
+std::string plan_text(const ModelInfo& model, const std::vector<PlanReport>& plans,
+                      std::int64_t memory_limit_bytes);
+
+// Times, memory by component, digests if there are any.
+std::string run_text(const RunReport& report);
+
+}  // namespace tidekv::cli

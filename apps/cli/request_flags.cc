@@ -1,0 +1,125 @@
+#include "request_flags.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace tidekv::cli {
+namespace {
+
+// Positions are 32-bit; no model comes near.
+constexpr std::int64_t kMaxTokens = INT32_MAX;
+
+}  // namespace
+
+void add_model_flags(Flags& flags, ModelFlags& model) {
+  flags.text({"-m,--model", "FOLDER",
+              "a Hugging Face model folder: config.json, tokenizer.json, "
+              "*.safetensors"},
+             model.path);
+}
+
+void add_threads_flag(Flags& flags, ModelFlags& model) {
+  flags.add({"-t,--threads", "N", "threads; each holds its own kernel scratch"},
+            "every CPU it may use", [&model](const std::string& text) -> Status {
+              TIDEKV_ASSIGN(const std::int64_t value, parse_integer(text, {1, 1024}));
+              model.engine.num_threads = static_cast<int>(value);
+              return Ok{};
+            });
+}
+
+Result<Engine> load_engine(const ModelFlags& flags) {
+  if (!flags.path) {
+    return Error{ErrorCode::kInvalidArgument, "no model; give its folder with -m FOLDER"};
+  }
+  return Engine::load(*flags.path, flags.engine);
+}
+
+void add_prefill_flags(Flags& flags, PrefillOptions& prefill) {
+  flags.group("Cache");
+  flags.tokens({"--budget", "K", "tokens kept per layer and KV head, all included"}, prefill.budget,
+               {1, kMaxTokens});
+  flags.tokens({"--window", "W", "last tokens: they say what matters, and are always kept"},
+               prefill.window_len, {1, kMaxTokens});
+  flags.add({"--kernel", "N", "neighbouring tokens pooled together; odd"},
+            std::to_string(prefill.kernel_len), [&prefill](const std::string& text) -> Status {
+              TIDEKV_ASSIGN(prefill.kernel_len, parse_integer(text, {1, kMaxTokens}));
+              if (prefill.kernel_len % 2 == 0) {
+                return Error{ErrorCode::kInvalidArgument, "'" + text + "' is even; must be odd"};
+              }
+              return Ok{};
+            });
+  flags.choice<Pooling>({"--pool", "max|avg", "how they are pooled"}, prefill.pooling,
+                        {{"max", Pooling::kMax}, {"avg", Pooling::kAverage}});
+  flags.choice<GroupReduction>(
+      {"--group-reduce", "mean|max", "over the query heads that share a KV head"},
+      prefill.group_reduction, {{"mean", GroupReduction::kMean}, {"max", GroupReduction::kMax}});
+  flags.tokens({"--sinks", "N", "first tokens, always kept"}, prefill.num_sinks, {0, kMaxTokens});
+
+  flags.group("Memory");
+  flags.tokens({"-n,--predict,--n-predict", "N", "most tokens to generate; -1: up to the context"},
+               prefill.max_new_tokens, {-1, kMaxTokens});
+  flags.tokens({"-c,--ctx-size", "N", "cap on prompt + generated; 0: the model's own"},
+               prefill.context_len, {0, kMaxTokens});
+  flags.add({"--chunk", "N|auto", "prompt tokens run at once"}, "auto",
+            [&prefill](const std::string& text) -> Status {
+              prefill.chunk_len = 0;
+              if (text != "auto") {
+                TIDEKV_ASSIGN(prefill.chunk_len, parse_tokens(text, {1, kMaxTokens}));
+              }
+              return Ok{};
+            });
+  flags.tokens({"--key-block", "N", "keys scored at once; never changes what is kept"},
+               prefill.key_block_len, {1, kMaxTokens});
+  flags.bytes(
+      {"--memory-limit", "SIZE", "refuse what needs more, weights included: 8G, 512M, 1.5GiB"},
+      prefill.memory_limit_bytes);
+  flags.choice<ComputeType>(
+      {"--dtype", "auto|bf16|f32", "type of activations and cache"}, prefill.compute_type,
+      {{"auto", ComputeType::kAuto}, {"bf16", ComputeType::kBF16}, {"f32", ComputeType::kF32}});
+  flags.on_off("--all-rows", prefill.all_rows, "run every row through the last layer");
+}
+
+void add_sampling_flags(Flags& flags, SamplingFlags& sampling) {
+  SamplingOptions& options = sampling.options;
+  flags.real({"--temp", "X", "temperature; 0: always the likeliest token"}, options.temperature,
+             {0, 100});
+  flags.integer({"--top-k", "N", "of the N likeliest; 0: off"}, options.top_k, {0, INT32_MAX});
+  flags.real({"--top-p", "X", "of the likeliest that make up X; 1: off"}, options.top_p, {0, 1});
+  flags.real({"--min-p", "X", "of those at least X times as likely as the first; 0: off"},
+             options.min_p, {0, 1});
+  flags.real({"--repeat-penalty", "X", "above 1 discourages repetition; 1: off"},
+             options.repeat_penalty, {0.01, 100});
+  flags.integer({"--repeat-last-n", "N", "tokens it looks back; -1: all"}, options.repeat_last_n,
+                {-1, INT32_MAX});
+  flags.integer({"-s,--seed", "N", "-1: a new one each time"}, options.seed, {-1, INT64_MAX});
+  flags.on_off("--ignore-eos", sampling.ignore_eos, "do not stop at the end-of-text token");
+}
+
+bool ReportFlags::json() const {
+  constexpr std::string_view kEnding = ".json";
+  const bool named_json = file && file->size() >= kEnding.size() &&
+                          std::string_view(*file).substr(file->size() - kEnding.size()) == kEnding;
+  return format == ReportFormat::kJson || (format == ReportFormat::kByFileName && named_json);
+}
+
+void add_report_flags(Flags& flags, ReportFlags& report) {
+  flags.group("Report");
+  flags.choice<ReportFormat>({"--report", "text|json", "form of the report"}, report.format,
+                             {{"text", ReportFormat::kText}, {"json", ReportFormat::kJson}});
+  flags.text({"--report-file", "FILE", "put it there (JSON if the name ends in .json)"},
+             report.file);
+  flags.text({"--timeline", "FILE", "every change of device memory, as CSV"}, report.timeline_file);
+}
+
+PrefillOptions with_room_for(const PrefillOptions& prefill, std::int64_t prompt_len,
+                             std::int64_t max_positions) {
+  PrefillOptions result = prefill;
+  if (result.max_new_tokens < 0) {
+    const std::int64_t context =
+        prefill.context_len > 0 ? std::min(prefill.context_len, max_positions) : max_positions;
+    result.max_new_tokens = std::max<std::int64_t>(context - prompt_len, 0);
+  }
+  return result;
+}
+
+}  // namespace tidekv::cli

@@ -1,0 +1,53 @@
+// Flags that commands share: the model, how the prompt becomes a cache, sampling, reports.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "flags.h"
+#include "tidekv/engine.h"
+#include "tidekv/options.h"
+#include "tidekv/result.h"
+
+namespace tidekv::cli {
+
+struct ModelFlags {
+  std::optional<std::string> path;
+  EngineOptions engine;
+};
+
+void add_model_flags(Flags& flags, ModelFlags& model);
+void add_threads_flag(Flags& flags, ModelFlags& model);
+
+// The model, or what is wrong with the path; a usage error if there is no -m.
+Result<Engine> load_engine(const ModelFlags& flags);
+
+// Everything that changes bytes, but for the method. max_new_tokens may be -1: see below.
+void add_prefill_flags(Flags& flags, PrefillOptions& prefill);
+
+struct SamplingFlags {
+  SamplingOptions options;
+  bool ignore_eos = false;
+};
+
+void add_sampling_flags(Flags& flags, SamplingFlags& sampling);
+
+enum class ReportFormat : std::uint8_t { kByFileName, kText, kJson };
+
+struct ReportFlags {
+  ReportFormat format = ReportFormat::kByFileName;
+  std::optional<std::string> file;
+  std::optional<std::string> timeline_file;
+
+  // kByFileName: JSON for a report file whose name ends in .json, else text.
+  bool json() const;
+};
+
+void add_report_flags(Flags& flags, ReportFlags& report);
+
+// `prefill` with -n -1 replaced by what is left of the context after the prompt.
+PrefillOptions with_room_for(const PrefillOptions& prefill, std::int64_t prompt_len,
+                             std::int64_t max_positions);
+
+}  // namespace tidekv::cli
