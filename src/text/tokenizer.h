@@ -34,7 +34,7 @@ class Tokenizer {
   virtual std::string_view token_text(std::int32_t id) const = 0;
 
   virtual bool is_special(std::int32_t id) const = 0;
-  virtual std::int64_t vocab_size() const = 0;  // largest id + 1
+  virtual std::int64_t vocab_size() const = 0;    // largest id + 1
   virtual std::int32_t bos_token_id() const = 0;  // -1: none
 };
 

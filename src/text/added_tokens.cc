@@ -1,0 +1,117 @@
+#include "text/added_tokens.h"
+
+#include <algorithm>
+
+#include "text/utf8.h"
+
+namespace tidekv {
+namespace {
+
+// Bounds the work at one position of the text.
+constexpr std::size_t kMaxContentBytes = 1024;
+
+Error token_error(const std::string& file, const AddedToken& token, const std::string& message) {
+  return Error{ErrorCode::kBadFile,
+               file + ": added_tokens: " + quoted_text(token.content) + message};
+}
+
+bool shorter_first(const AddedToken& a, const AddedToken& b) { return a.content < b.content; }
+
+}  // namespace
+
+Result<AddedTokens> AddedTokens::build(const std::vector<AddedToken>& tokens,
+                                       const std::string& file) {
+  std::vector<AddedToken> sorted = tokens;
+  std::sort(sorted.begin(), sorted.end(), shorter_first);
+  AddedTokens result;
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    const AddedToken& token = sorted[i];
+    if (token.content.empty() || token.content.size() > kMaxContentBytes) {
+      return token_error(file, token,
+                         " has " + std::to_string(token.content.size()) + " bytes; expected 1 to " +
+                             std::to_string(kMaxContentBytes));
+    }
+    if (i > 0 && sorted[i - 1].content == token.content) {
+      return token_error(file, token, " is there twice; expected every token once");
+    }
+    Group& group = token.normalized ? result.normalized_ : result.plain_;
+    group.starts[static_cast<std::uint8_t>(token.content[0])] = true;
+    group.tokens.push_back(token);
+  }
+  return result;
+}
+
+// Narrows the sorted list byte by byte to the tokens that begin as `text` does.
+const AddedToken* AddedTokens::longest_at(const Group& group, std::string_view text) {
+  const AddedToken* longest = nullptr;
+  auto begin = group.tokens.begin();
+  auto end = group.tokens.end();
+  for (std::size_t len = 0; len < text.size() && begin != end; ++len) {
+    const auto byte_of = [len](const AddedToken& token) {
+      return len < token.content.size() ? static_cast<std::uint8_t>(token.content[len]) : -1;
+    };
+    const int wanted = static_cast<std::uint8_t>(text[len]);
+    begin = std::partition_point(begin, end,
+                                 [&](const AddedToken& token) { return byte_of(token) < wanted; });
+    end = std::partition_point(begin, end,
+                               [&](const AddedToken& token) { return byte_of(token) == wanted; });
+    if (begin != end && begin->content.size() == len + 1) {
+      longest = &*begin;
+    }
+  }
+  return longest;
+}
+
+void AddedTokens::split_by(const Group& group, std::string_view text, bool parse_special,
+                           std::vector<TextSegment>& out) {
+  std::size_t done = 0;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const AddedToken* token = group.starts[static_cast<std::uint8_t>(text[at])]
+                                  ? longest_at(group, text.substr(at))
+                                  : nullptr;
+    if (token == nullptr) {
+      ++at;
+      continue;
+    }
+    std::size_t begin = at;
+    std::size_t end = at + token->content.size();
+    at = end;
+    if (token->special && !parse_special) {
+      continue;
+    }
+    if (token->lstrip) {
+      begin = std::max(done, begin - trailing_white_space(text.substr(0, begin)));
+    }
+    if (token->rstrip) {
+      end += leading_white_space(text.substr(end));
+    }
+    if (done < begin) {
+      out.push_back({text.substr(done, begin - done), -1});
+    }
+    out.push_back({text.substr(begin, end - begin), token->id});
+    done = end;
+  }
+  if (done < text.size()) {
+    out.push_back({text.substr(done), -1});
+  }
+}
+
+std::vector<TextSegment> AddedTokens::split(std::string_view text, bool parse_special) const {
+  std::vector<TextSegment> first;
+  split_by(plain_, text, parse_special, first);
+  if (normalized_.tokens.empty()) {
+    return first;
+  }
+  std::vector<TextSegment> second;
+  for (const TextSegment& segment : first) {
+    if (segment.id >= 0) {
+      second.push_back(segment);
+    } else {
+      split_by(normalized_, segment.text, parse_special, second);
+    }
+  }
+  return second;
+}
+
+}  // namespace tidekv

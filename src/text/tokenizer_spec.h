@@ -1,0 +1,65 @@
+// What a tokenizer.json says, as plain data; tokenizer_json.h fills it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tidekv {
+
+// Many short texts in one allocation.
+class TextList {
+ public:
+  void add(std::string_view text) {
+    texts_ += text;
+    ends_.push_back(static_cast<std::uint32_t>(texts_.size()));
+  }
+  std::size_t size() const { return ends_.size(); }
+  std::string_view operator[](std::size_t i) const {
+    const std::uint32_t begin = i == 0 ? 0 : ends_[i - 1];
+    return std::string_view(texts_).substr(begin, ends_[i] - begin);
+  }
+
+ private:
+  std::string texts_;  // below 4 GiB: the file that they come from is much smaller
+  std::vector<std::uint32_t> ends_;
+};
+
+// A token matched in the text itself, before the pre-tokeniser sees it.
+struct AddedToken {
+  std::int32_t id = -1;
+  std::string content;
+  bool lstrip = false;      // takes the white space before it along
+  bool rstrip = false;      // takes the white space after it along
+  bool normalized = false;  // matched after all those that are not
+  bool special = false;
+};
+
+enum class SplitBehavior : std::uint8_t {
+  kIsolated,  // matches and what lies between them are pieces
+  kRemoved,   // only what lies between matches
+};
+
+// One step of the pre-tokeniser: cuts every piece, or puts a space before every piece without one.
+struct PreTokenizerStep {
+  enum class Kind : std::uint8_t { kSplit, kPrefixSpace };
+  Kind kind = Kind::kSplit;
+  std::string pattern;  // in Oniguruma's syntax
+  SplitBehavior behavior = SplitBehavior::kIsolated;
+  bool invert = false;  // swaps matches and what lies between them
+  std::string field;    // names the step in errors
+};
+
+struct TokenizerSpec {
+  TextList tokens;                      // model.vocab
+  std::vector<std::int32_t> token_ids;  // of `tokens`, in the same order
+  TextList merges;             // left and right part alternate; the first pair ranks highest
+  bool ignore_merges = false;  // a piece that is a token as a whole is not merged
+  std::vector<AddedToken> added_tokens;
+  std::vector<PreTokenizerStep> pre_tokenizer;
+  std::string bos_token;  // what the post-processor puts first; empty: nothing
+  std::int32_t bos_id = -1;
+};
+
+}  // namespace tidekv
