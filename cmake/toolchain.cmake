@@ -11,10 +11,16 @@ if(NOT CMAKE_BUILD_TYPE AND PROJECT_IS_TOP_LEVEL)
 endif()
 
 add_library(tidekv_flags INTERFACE)
+set_target_properties(tidekv_flags PROPERTIES EXPORT_NAME flags)
 # Contraction is off everywhere: a*b+c means two roundings, std::fma or an intrinsic means one.
-target_compile_options(tidekv_flags INTERFACE -ffp-contract=off)
+target_compile_options(tidekv_flags INTERFACE $<BUILD_INTERFACE:-ffp-contract=off>)
+target_compile_features(tidekv_flags INTERFACE cxx_std_20)
 target_compile_options(tidekv_flags INTERFACE
   $<BUILD_INTERFACE:-Wall -Wextra -Wpedantic -Wconversion -Wshadow>)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # g++ 12 at -O3 sees overlap in every "literal" + string (GCC bug 105651).
+  target_compile_options(tidekv_flags INTERFACE $<BUILD_INTERFACE:-Wno-restrict>)
+endif()
 if(TIDEKV_WERROR)
   target_compile_options(tidekv_flags INTERFACE $<BUILD_INTERFACE:-Werror>)
 endif()
