@@ -1,0 +1,189 @@
+// Packing and the register tile of the products, in AVX-512.
+#include "backend/cpu/avx512_products.h"
+
+#include "backend/cpu/avx512_vectors.h"
+
+namespace tidekv::cpu::avx512 {
+namespace {
+
+// Rows become columns: afterwards lane r of x[c] is what lane c of x[r] was.
+inline void transpose(__m512 (&x)[kLanes]) {
+  __m512 pairs[kLanes];
+  TIDEKV_UNROLL
+  for (int i = 0; i < kLanes; i += 2) {
+    pairs[i] = _mm512_unpacklo_ps(x[i], x[i + 1]);
+    pairs[i + 1] = _mm512_unpackhi_ps(x[i], x[i + 1]);
+  }
+  __m512 quads[kLanes];  // quads[4 b + c]: column c of every 4x4 block of rows 4 b ... 4 b + 3
+  TIDEKV_UNROLL
+  for (int i = 0; i < kLanes; i += 4) {
+    const __m512d low0 = _mm512_castps_pd(pairs[i]);
+    const __m512d high0 = _mm512_castps_pd(pairs[i + 1]);
+    const __m512d low1 = _mm512_castps_pd(pairs[i + 2]);
+    const __m512d high1 = _mm512_castps_pd(pairs[i + 3]);
+    quads[i] = _mm512_castpd_ps(_mm512_unpacklo_pd(low0, low1));
+    quads[i + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(low0, low1));
+    quads[i + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(high0, high1));
+    quads[i + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(high0, high1));
+  }
+  TIDEKV_UNROLL
+  for (int c = 0; c < 4; ++c) {
+    const __m512 even0 = _mm512_shuffle_f32x4(quads[c], quads[4 + c], 0x88);
+    const __m512 odd0 = _mm512_shuffle_f32x4(quads[c], quads[4 + c], 0xDD);
+    const __m512 even1 = _mm512_shuffle_f32x4(quads[8 + c], quads[12 + c], 0x88);
+    const __m512 odd1 = _mm512_shuffle_f32x4(quads[8 + c], quads[12 + c], 0xDD);
+    x[c] = _mm512_shuffle_f32x4(even0, even1, 0x88);
+    x[4 + c] = _mm512_shuffle_f32x4(odd0, odd1, 0x88);
+    x[8 + c] = _mm512_shuffle_f32x4(even0, even1, 0xDD);
+    x[12 + c] = _mm512_shuffle_f32x4(odd0, odd1, 0xDD);
+  }
+}
+
+// One block of up to 16 rows into 16 lanes of a panel, 16 columns at a time; of BF16, whose pairs
+// move as one 32-bit number, 32 columns.
+template <Element kType>
+struct ColumnBlock {
+  static constexpr std::int64_t kCols = kType == Element::kBF16 ? 32 : 16;
+
+  // Columns [0, cols) of rows [0, rows); the other rows read as 0.
+  static void load(const char* from, std::int64_t stride_bytes, std::int64_t rows,
+                   std::int64_t cols, __m512 (&x)[kLanes]) {
+    const auto pair_mask = static_cast<__mmask32>(
+        cols >= kCols ? 0xFFFFFFFFU : (1U << static_cast<unsigned>(cols)) - 1U);
+    TIDEKV_UNROLL
+    for (int r = 0; r < kLanes; ++r) {
+      if (r >= rows) {
+        x[r] = _mm512_setzero_ps();
+      } else if constexpr (kType == Element::kBF16) {
+        x[r] = _mm512_castsi512_ps(_mm512_maskz_loadu_epi16(pair_mask, from + r * stride_bytes));
+      } else {
+        x[r] = cpu::load<kType>(from + r * stride_bytes, 0, first_lanes(cols));
+      }
+    }
+  }
+
+  static void store(const __m512 (&x)[kLanes], std::int64_t cols, float* lanes) {
+    TIDEKV_UNROLL
+    for (int c = 0; c < kLanes; ++c) {
+      if constexpr (kType == Element::kBF16) {
+        const __m512i pair = _mm512_castps_si512(x[c]);
+        if (2 * c < cols) {
+          _mm512_storeu_si512(lanes + 2 * c * kPanelCols, _mm512_slli_epi32(pair, 16));
+        }
+        if (2 * c + 1 < cols) {
+          _mm512_storeu_si512(lanes + (2 * c + 1) * kPanelCols,
+                              _mm512_and_si512(pair, _mm512_set1_epi32(-0x10000)));
+        }
+      } else if (c < cols) {
+        _mm512_storeu_ps(lanes + c * kPanelCols, x[c]);
+      }
+    }
+  }
+};
+
+template <Element kType>
+void pack_columns_of(const void* from, std::int64_t stride, std::int64_t rows, std::int64_t depth,
+                     float* panel) {
+  using Block = ColumnBlock<kType>;
+  const std::int64_t stride_bytes = stride * kElementBytes<kType>;
+  for (std::int64_t row = 0; row < kPanelCols; row += kLanes) {
+    const char* at = static_cast<const char*>(from) + row * stride_bytes;
+    for (std::int64_t c = 0; c < depth; c += Block::kCols) {
+      float* lanes = panel + c * kPanelCols + row;
+      __m512 x[kLanes];
+      if (row + kLanes <= rows && c + Block::kCols <= depth) {  // the bounds known, no tests inside
+        Block::load(at + c * kElementBytes<kType>, stride_bytes, kLanes, Block::kCols, x);
+        transpose(x);
+        Block::store(x, Block::kCols, lanes);
+      } else {
+        Block::load(at + c * kElementBytes<kType>, stride_bytes, rows - row, depth - c, x);
+        transpose(x);
+        Block::store(x, depth - c, lanes);
+      }
+    }
+  }
+}
+
+template <Element kType>
+void pack_rows_of(const void* from, std::int64_t stride, std::int64_t depth, std::int64_t cols,
+                  float* panel) {
+  const __mmask16 left = first_lanes(cols);
+  const __mmask16 right = first_lanes(cols <= kLanes ? 0 : cols - kLanes);
+  const char* row = static_cast<const char*>(from);
+  for (std::int64_t r = 0; r < depth; ++r) {
+    _mm512_storeu_ps(panel + r * kPanelCols, load<kType>(row, 0, left));
+    _mm512_storeu_ps(panel + r * kPanelCols + kLanes, load<kType>(row, kLanes, right));
+    row += stride * kElementBytes<kType>;
+  }
+}
+
+// A tile of kRows x 32 accumulators stays in registers: 24 of them at 12 rows, two of the panel and
+// one broadcast.
+template <int kRows>
+void multiply_rows(const float* a, const float* panel, std::int64_t depth, Start start, float* c,
+                   std::int64_t c_stride) {
+  __m512 left[kRows];
+  __m512 right[kRows];
+  TIDEKV_UNROLL
+  for (int r = 0; r < kRows; ++r) {
+    const bool first = start == Start::kZero;
+    left[r] = first ? _mm512_setzero_ps() : _mm512_loadu_ps(c + r * c_stride);
+    right[r] = first ? _mm512_setzero_ps() : _mm512_loadu_ps(c + r * c_stride + kLanes);
+  }
+  for (std::int64_t k = 0; k < depth; ++k) {
+    const __m512 b0 = _mm512_loadu_ps(panel + k * kPanelCols);
+    const __m512 b1 = _mm512_loadu_ps(panel + k * kPanelCols + kLanes);
+    TIDEKV_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      const __m512 factor = _mm512_set1_ps(a[r * kRowStride + k]);
+      left[r] = _mm512_fmadd_ps(factor, b0, left[r]);
+      right[r] = _mm512_fmadd_ps(factor, b1, right[r]);
+    }
+  }
+  TIDEKV_UNROLL
+  for (int r = 0; r < kRows; ++r) {
+    _mm512_storeu_ps(c + r * c_stride, left[r]);
+    _mm512_storeu_ps(c + r * c_stride + kLanes, right[r]);
+  }
+}
+
+using MultiplyRows = void (*)(const float*, const float*, std::int64_t, Start, float*,
+                              std::int64_t);
+constexpr MultiplyRows kMultiplyRows[kStripRows + 1] = {
+    nullptr,           multiply_rows<1>,  multiply_rows<2>,  multiply_rows<3>, multiply_rows<4>,
+    multiply_rows<5>,  multiply_rows<6>,  multiply_rows<7>,  multiply_rows<8>, multiply_rows<9>,
+    multiply_rows<10>, multiply_rows<11>, multiply_rows<12>,
+};
+
+}  // namespace
+
+void pack_columns(const void* from, Element type, std::int64_t stride, std::int64_t rows,
+                  std::int64_t depth, float* panel) {
+  switch (type) {
+    case Element::kF32:
+      return pack_columns_of<Element::kF32>(from, stride, rows, depth, panel);
+    case Element::kF16:
+      return pack_columns_of<Element::kF16>(from, stride, rows, depth, panel);
+    case Element::kBF16:
+      return pack_columns_of<Element::kBF16>(from, stride, rows, depth, panel);
+  }
+}
+
+void pack_rows(const void* from, Element type, std::int64_t stride, std::int64_t depth,
+               std::int64_t cols, float* panel) {
+  switch (type) {
+    case Element::kF32:
+      return pack_rows_of<Element::kF32>(from, stride, depth, cols, panel);
+    case Element::kF16:
+      return pack_rows_of<Element::kF16>(from, stride, depth, cols, panel);
+    case Element::kBF16:
+      return pack_rows_of<Element::kBF16>(from, stride, depth, cols, panel);
+  }
+}
+
+void multiply(const float* a, const float* panel, std::int64_t rows, std::int64_t depth,
+              Start start, float* c, std::int64_t c_stride) {
+  kMultiplyRows[rows](a, panel, depth, start, c, c_stride);
+}
+
+}  // namespace tidekv::cpu::avx512
