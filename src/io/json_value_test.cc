@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "io/json_fields.h"
+#include "io/field_reader.h"
 
 namespace tidekv {
 namespace {
@@ -123,9 +123,9 @@ JsonObject fields_text() {
       .value();
 }
 
-TEST(JsonFields, ReadsEachType) {
+TEST(FieldReader, ReadsEachType) {
   const JsonObject object = fields_text();
-  const JsonFields fields(object, "f");
+  const FieldReader fields(object, "f");
   EXPECT_EQ(fields.integer("int", {7, 7}).value(), 7);
   EXPECT_EQ(fields.number("int", {0, 10}).value(), 7.0);
   EXPECT_EQ(fields.number("real", {0, 1}).value(), 0.5);
@@ -134,18 +134,18 @@ TEST(JsonFields, ReadsEachType) {
   EXPECT_THAT(fields.integers("list", {0, 9}).value(), ElementsAre(1, 2));
 }
 
-TEST(JsonFields, TakesNullForAbsent) {
+TEST(FieldReader, TakesNullForAbsent) {
   const JsonObject object = fields_text();
-  const JsonFields fields(object, "f");
+  const FieldReader fields(object, "f");
   EXPECT_EQ(fields.integer_or("none", {0, 9}, 5).value(), 5);
   EXPECT_EQ(fields.number_or("none", {0, 9}, 0.25).value(), 0.25);
   EXPECT_TRUE(fields.boolean_or("none", true).value());
   EXPECT_FALSE(fields.object("none").value().has_value());
 }
 
-TEST(JsonFields, ErrorsSayWhatIsThereAndWhatIsExpected) {
+TEST(FieldReader, ErrorsSayWhatIsThereAndWhatIsExpected) {
   const JsonObject object = fields_text();
-  const JsonFields fields(object, "f", "outer.");
+  const FieldReader fields(object, "f", "outer.");
   EXPECT_EQ(fields.integer("gone", {1, 9}).error().message,
             "f: field 'outer.gone' is missing; expected an integer from 1 to 9");
   EXPECT_EQ(fields.integer("int", {8, 9}).error().message,
@@ -168,9 +168,9 @@ TEST(JsonFields, ErrorsSayWhatIsThereAndWhatIsExpected) {
 }
 
 // Such a number must not wrap to -32.
-TEST(JsonFields, RefusesAWholeNumberBeyondInt64) {
+TEST(FieldReader, RefusesAWholeNumberBeyondInt64) {
   const JsonObject object = fields_text();
-  const JsonFields fields(object, "f");
+  const FieldReader fields(object, "f");
   EXPECT_THAT(fields.integer("big", {INT64_MIN, INT64_MAX}).error().message,
               HasSubstr("is the number 1.8446744073709552e+19"));
 }

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/checked_math.h"
-#include "io/json_fields.h"
+#include "io/field_reader.h"
 #include "io/json_value.h"
 
 namespace tidekv {
@@ -168,7 +168,7 @@ class HeaderReader {
 
  private:
   Status check_metadata(const JsonObject& object) {
-    const JsonFields fields(object, file_, "__metadata__.");
+    const FieldReader fields(object, file_, "__metadata__.");
     for (const JsonMember& entry : object) {
       if (!std::holds_alternative<std::string>(entry.value.data)) {
         return fields.error(ErrorCode::kBadFile, entry.key, "a string");
@@ -178,7 +178,7 @@ class HeaderReader {
   }
 
   Status read_tensor(const std::string& name, const JsonObject& object);
-  Result<Range> read_range(const std::string& name, const JsonFields& fields) const;
+  Result<Range> read_range(const std::string& name, const FieldReader& fields) const;
   Error bad_tensor(const std::string& name, const std::string& what) const {
     return Error{ErrorCode::kBadFile, file_ + ": tensor " + in_quotes(name) + ": " + what};
   }
@@ -189,7 +189,7 @@ class HeaderReader {
   std::vector<Range> ranges_;
 };
 
-Result<const ElementType*> read_element_type(const JsonFields& fields) {
+Result<const ElementType*> read_element_type(const FieldReader& fields) {
   constexpr std::string_view kExpected = "BF16, F16, F32 or another type the format defines";
   TIDEKV_ASSIGN(const std::string spelling, fields.string("dtype", kExpected));
   const auto* type = std::ranges::find(kElementTypes, spelling, &ElementType::spelling);
@@ -199,7 +199,7 @@ Result<const ElementType*> read_element_type(const JsonFields& fields) {
   return type;
 }
 
-Result<Range> HeaderReader::read_range(const std::string& name, const JsonFields& fields) const {
+Result<Range> HeaderReader::read_range(const std::string& name, const FieldReader& fields) const {
   TIDEKV_ASSIGN(const std::vector<std::int64_t> offsets,
                 fields.integers("data_offsets", kNotNegative));
   if (offsets.size() != 2 || offsets[0] > offsets[1]) {
@@ -216,7 +216,7 @@ Result<Range> HeaderReader::read_range(const std::string& name, const JsonFields
 }
 
 Status HeaderReader::read_tensor(const std::string& name, const JsonObject& object) {
-  const JsonFields fields(object, file_ + ": tensor " + in_quotes(name));
+  const FieldReader fields(object, file_ + ": tensor " + in_quotes(name));
   TIDEKV_ASSIGN(const ElementType* type, read_element_type(fields));
   TIDEKV_ASSIGN(std::vector<std::int64_t> shape, fields.integers("shape", kNotNegative));
   TIDEKV_ASSIGN(Range range, read_range(name, fields));

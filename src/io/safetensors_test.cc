@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -40,8 +40,9 @@ std::string aligned_file_of(std::string header, std::size_t data_bytes) {
 
 // A copy of exactly the right size on the heap: a read past its end shows under a sanitizer.
 std::vector<std::byte> bytes_of(const std::string& text) {
-  std::vector<std::byte> bytes(text.size());
-  std::memcpy(bytes.data(), text.data(), text.size());
+  std::vector<std::byte> bytes;
+  bytes.reserve(text.size());
+  std::ranges::transform(text, std::back_inserter(bytes), [](char c) { return std::byte(c); });
   return bytes;
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "io/json_fields.h"
+#include "io/field_reader.h"
 #include "io/json_value.h"
 
 namespace tidekv {
@@ -24,8 +24,8 @@ bool is_plain_name(std::string_view name) {
 Result<ShardIndex> parse_shard_index(std::string_view json, const std::string& file) {
   constexpr JsonLimits kLimits = {.max_depth = 8, .max_values = 1'000'000};
   TIDEKV_ASSIGN(const JsonObject root, parse_json_object(json, file, kLimits));
-  const JsonFields fields(root, file);
-  TIDEKV_ASSIGN(const std::optional<JsonFields> weight_map, fields.object("weight_map"));
+  const FieldReader fields(root, file);
+  TIDEKV_ASSIGN(const std::optional<FieldReader> weight_map, fields.object("weight_map"));
   if (!weight_map || weight_map->members().empty()) {
     return fields.error(ErrorCode::kBadFile, "weight_map", "an object of tensor to file names");
   }

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/file.h"
-#include "io/json_fields.h"
+#include "io/field_reader.h"
 #include "io/json_value.h"
 #include "model/config_rope.h"
 
@@ -109,7 +109,7 @@ std::string_view expected_of(Harmless harmless) {
 }
 
 // Every element of the list `name`, if there is one, is `only`.
-Status check_list(const JsonFields& fields, std::string_view name, std::string_view only) {
+Status check_list(const FieldReader& fields, std::string_view name, std::string_view only) {
   const std::string expected = "a list of '" + std::string(only) + "', the only one supported";
   const JsonValue* value = fields.find(name);
   if (value == nullptr) {
@@ -130,7 +130,7 @@ Status check_list(const JsonFields& fields, std::string_view name, std::string_v
 
 // `name` is the string `only`, or absent if `when_absent` allows it.
 enum class WhenAbsent : std::uint8_t { kFine, kError };
-Status check_string(const JsonFields& fields, std::string_view name, std::string_view only,
+Status check_string(const FieldReader& fields, std::string_view name, std::string_view only,
                     WhenAbsent when_absent) {
   const std::string expected = "'" + std::string(only) + "', the only one supported";
   if (fields.find(name) == nullptr && when_absent == WhenAbsent::kFine) {
@@ -144,7 +144,7 @@ Status check_string(const JsonFields& fields, std::string_view name, std::string
 }
 
 // First of all: a file made for something else is not to be called damaged.
-Status check_supported(const JsonFields& fields) {
+Status check_supported(const FieldReader& fields) {
   TIDEKV_TRY(check_string(fields, "model_type", "llama", WhenAbsent::kError));
   TIDEKV_TRY(check_list(fields, "architectures", "LlamaForCausalLM"));
   TIDEKV_TRY(check_string(fields, "hidden_act", "silu", WhenAbsent::kFine));
@@ -160,7 +160,7 @@ Status check_supported(const JsonFields& fields) {
 }
 
 // "dtype" (Transformers 5) or "torch_dtype" (4). No default: a guess would plan the wrong bytes.
-Result<DType> parse_dtype(const JsonFields& fields) {
+Result<DType> parse_dtype(const FieldReader& fields) {
   constexpr std::string_view kExpected = "'bfloat16', 'float16' or 'float32'";
   std::optional<DType> dtype;
   for (const std::string_view key : {"dtype", "torch_dtype"}) {
@@ -185,7 +185,7 @@ Result<DType> parse_dtype(const JsonFields& fields) {
   return *dtype;
 }
 
-Status parse_attention_shape(const JsonFields& fields, ModelConfig& config) {
+Status parse_attention_shape(const FieldReader& fields, ModelConfig& config) {
   TIDEKV_ASSIGN(config.num_q_heads, fields.integer("num_attention_heads", kHeads));
   TIDEKV_ASSIGN(config.num_kv_heads,
                 fields.integer_or("num_key_value_heads", kHeads, config.num_q_heads));
@@ -213,7 +213,7 @@ Status parse_attention_shape(const JsonFields& fields, ModelConfig& config) {
 }
 
 // eos_token_id: an id, a list of them, or nothing. Adds those not yet there.
-Status add_eos_ids(const JsonFields& fields, ModelConfig& config) {
+Status add_eos_ids(const FieldReader& fields, ModelConfig& config) {
   const JsonValue* value = fields.find("eos_token_id");
   if (value == nullptr) {
     return Ok{};
@@ -239,7 +239,7 @@ Status add_eos_ids(const JsonFields& fields, ModelConfig& config) {
   return Ok{};
 }
 
-Result<ModelConfig> parse_config(const JsonFields& fields) {
+Result<ModelConfig> parse_config(const FieldReader& fields) {
   TIDEKV_TRY(check_supported(fields));
   ModelConfig config;
   config.architecture = "llama";
@@ -269,12 +269,12 @@ Result<ModelConfig> parse_model_config(const std::string& config_json,
                                        const std::string& generation_config_json,
                                        const std::string& file) {
   TIDEKV_ASSIGN(const JsonObject object, parse_json_object(config_json, file, kLimits));
-  TIDEKV_ASSIGN(ModelConfig config, parse_config(JsonFields(object, file)));
+  TIDEKV_ASSIGN(ModelConfig config, parse_config(FieldReader(object, file)));
   if (!generation_config_json.empty()) {
     const std::string generation_file = beside(file, "generation_config.json");
     TIDEKV_ASSIGN(const JsonObject generation,
                   parse_json_object(generation_config_json, generation_file, kLimits));
-    TIDEKV_TRY(add_eos_ids(JsonFields(generation, generation_file), config));
+    TIDEKV_TRY(add_eos_ids(FieldReader(generation, generation_file), config));
   }
   return config;
 }

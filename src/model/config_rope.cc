@@ -24,7 +24,7 @@ bool contains(const auto& keys, std::string_view key) {
 }
 
 // The older key is "type"; some files have both. Without either it is the default.
-Result<RopeType> parse_type(const JsonFields& rope) {
+Result<RopeType> parse_type(const FieldReader& rope) {
   constexpr std::string_view kExpected = "\"default\" or \"llama3\"";
   std::optional<RopeType> type;
   for (const std::string_view key : {"rope_type", "type"}) {
@@ -44,7 +44,7 @@ Result<RopeType> parse_type(const JsonFields& rope) {
   return type.value_or(RopeType::kDefault);
 }
 
-Status check_keys(const JsonFields& rope, RopeType type) {
+Status check_keys(const FieldReader& rope, RopeType type) {
   for (const JsonMember& member : rope.members()) {
     const bool known = contains(kKeysOfAnyType, member.key) ||
                        (type == RopeType::kLlama3 && contains(kKeysOfLlama3, member.key));
@@ -59,7 +59,7 @@ Status check_keys(const JsonFields& rope, RopeType type) {
 }
 
 // `theta`: of the outer config, if it has one.
-Result<RopeConfig> parse_object(const JsonFields& rope, std::optional<double> theta) {
+Result<RopeConfig> parse_object(const FieldReader& rope, std::optional<double> theta) {
   RopeConfig out;
   TIDEKV_ASSIGN(out.type, parse_type(rope));
   TIDEKV_TRY(check_keys(rope, out.type));
@@ -84,14 +84,14 @@ Result<RopeConfig> parse_object(const JsonFields& rope, std::optional<double> th
 
 }  // namespace
 
-Result<RopeConfig> parse_rope(const JsonFields& config) {
+Result<RopeConfig> parse_rope(const FieldReader& config) {
   std::optional<double> theta;
   if (config.find("rope_theta") != nullptr) {
     TIDEKV_ASSIGN(theta, config.number("rope_theta", kTheta));
   }
   std::optional<RopeConfig> rope;
   for (const std::string_view key : {"rope_parameters", "rope_scaling"}) {
-    TIDEKV_ASSIGN(const std::optional<JsonFields> object, config.object(key));
+    TIDEKV_ASSIGN(const std::optional<FieldReader> object, config.object(key));
     if (!object) {
       continue;
     }

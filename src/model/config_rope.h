@@ -1,7 +1,7 @@
 // The rotary part of config.json, as Transformers 4 and 5 write it.
 #pragma once
 
-#include "io/json_fields.h"
+#include "io/field_reader.h"
 #include "model/config.h"
 #include "tidekv/result.h"
 
@@ -10,6 +10,6 @@ namespace tidekv {
 // From rope_theta and rope_scaling (4), rope_parameters (5), or a mixture that does not contradict
 // itself. A rope type or key that is not known is refused: ignoring one reads well on short
 // prompts and turns long ones to noise.
-Result<RopeConfig> parse_rope(const JsonFields& config);
+Result<RopeConfig> parse_rope(const FieldReader& config);
 
 }  // namespace tidekv

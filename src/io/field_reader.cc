@@ -1,4 +1,4 @@
-#include "io/json_fields.h"
+#include "io/field_reader.h"
 
 #include <cstdio>
 
@@ -31,7 +31,7 @@ std::optional<double> as_number(const JsonValue& value) {
 
 }  // namespace
 
-const JsonValue* JsonFields::find(std::string_view name) const {
+const JsonValue* FieldReader::find(std::string_view name) const {
   for (const JsonMember& member : *object_) {
     if (member.key == name) {
       return member.value.is_null() ? nullptr : &member.value;
@@ -40,20 +40,20 @@ const JsonValue* JsonFields::find(std::string_view name) const {
   return nullptr;
 }
 
-Error JsonFields::error(ErrorCode code, std::string_view name, std::string_view expected) const {
+Error FieldReader::error(ErrorCode code, std::string_view name, std::string_view expected) const {
   const JsonValue* value = find(name);
   return Error{code, where_ + ": field " + in_quotes(prefix_ + std::string(name)) + " is " +
                          (value == nullptr ? "missing" : describe(*value)) + "; expected " +
                          std::string(expected)};
 }
 
-Error JsonFields::error_in(ErrorCode code, std::string_view name, const JsonValue& element,
-                           std::string_view expected) const {
+Error FieldReader::error_in(ErrorCode code, std::string_view name, const JsonValue& element,
+                            std::string_view expected) const {
   return Error{code, where_ + ": field " + in_quotes(prefix_ + std::string(name)) + " holds " +
                          describe(element) + "; expected " + std::string(expected)};
 }
 
-Result<std::int64_t> JsonFields::integer(std::string_view name, IntRange range) const {
+Result<std::int64_t> FieldReader::integer(std::string_view name, IntRange range) const {
   const JsonValue* value = find(name);
   const auto* number = value == nullptr ? nullptr : std::get_if<std::int64_t>(&value->data);
   if (number == nullptr || *number < range.min || *number > range.max) {
@@ -62,12 +62,12 @@ Result<std::int64_t> JsonFields::integer(std::string_view name, IntRange range) 
   return *number;
 }
 
-Result<std::int64_t> JsonFields::integer_or(std::string_view name, IntRange range,
-                                            std::int64_t fallback) const {
+Result<std::int64_t> FieldReader::integer_or(std::string_view name, IntRange range,
+                                             std::int64_t fallback) const {
   return find(name) == nullptr ? Result<std::int64_t>(fallback) : integer(name, range);
 }
 
-Result<double> JsonFields::number(std::string_view name, NumberRange range) const {
+Result<double> FieldReader::number(std::string_view name, NumberRange range) const {
   const JsonValue* value = find(name);
   const std::optional<double> number = value == nullptr ? std::nullopt : as_number(*value);
   if (!number || *number < range.min || *number > range.max) {
@@ -76,13 +76,13 @@ Result<double> JsonFields::number(std::string_view name, NumberRange range) cons
   return *number;
 }
 
-Result<double> JsonFields::number_or(std::string_view name, NumberRange range,
-                                     double fallback) const {
+Result<double> FieldReader::number_or(std::string_view name, NumberRange range,
+                                      double fallback) const {
   return find(name) == nullptr ? Result<double>(fallback) : number(name, range);
 }
 
-Result<std::vector<std::int64_t>> JsonFields::integers(std::string_view name,
-                                                       IntRange range) const {
+Result<std::vector<std::int64_t>> FieldReader::integers(std::string_view name,
+                                                        IntRange range) const {
   const std::string expected = "an array, each element " + expected_in(range);
   const JsonValue* value = find(name);
   const auto* array = value == nullptr ? nullptr : std::get_if<JsonArray>(&value->data);
@@ -101,7 +101,7 @@ Result<std::vector<std::int64_t>> JsonFields::integers(std::string_view name,
   return out;
 }
 
-Result<bool> JsonFields::boolean_or(std::string_view name, bool fallback) const {
+Result<bool> FieldReader::boolean_or(std::string_view name, bool fallback) const {
   const JsonValue* value = find(name);
   if (value == nullptr) {
     return fallback;
@@ -112,7 +112,7 @@ Result<bool> JsonFields::boolean_or(std::string_view name, bool fallback) const 
   return error(ErrorCode::kBadFile, name, "true or false");
 }
 
-Result<std::string> JsonFields::string(std::string_view name, std::string_view expected) const {
+Result<std::string> FieldReader::string(std::string_view name, std::string_view expected) const {
   const JsonValue* value = find(name);
   if (value != nullptr) {
     if (const auto* text = std::get_if<std::string>(&value->data)) {
@@ -122,13 +122,14 @@ Result<std::string> JsonFields::string(std::string_view name, std::string_view e
   return error(ErrorCode::kBadFile, name, expected);
 }
 
-Result<std::optional<JsonFields>> JsonFields::object(std::string_view name) const {
+Result<std::optional<FieldReader>> FieldReader::object(std::string_view name) const {
   const JsonValue* value = find(name);
   if (value == nullptr) {
-    return std::optional<JsonFields>();
+    return std::optional<FieldReader>();
   }
   if (const auto* inner = std::get_if<JsonObject>(&value->data)) {
-    return std::optional<JsonFields>(JsonFields(*inner, where_, prefix_ + std::string(name) + "."));
+    return std::optional<FieldReader>(
+        FieldReader(*inner, where_, prefix_ + std::string(name) + "."));
   }
   return error(ErrorCode::kBadFile, name, "an object");
 }

@@ -24,11 +24,11 @@ struct NumberRange {
 
 // Looks into an object that must outlive it. A null field counts as absent, as in Hugging Face
 // configs; absent ones give the fallback, or an error where there is none.
-class JsonFields {
+class FieldReader {
  public:
   // `where` leads every error, e.g. the file's path. `prefix` leads the field names:
   // "rope_scaling.".
-  JsonFields(const JsonObject& object, std::string where, std::string prefix = "")
+  FieldReader(const JsonObject& object, std::string where, std::string prefix = "")
       : object_(&object), where_(std::move(where)), prefix_(std::move(prefix)) {}
 
   const JsonValue* find(std::string_view name) const;  // null if absent or JSON null
@@ -45,7 +45,7 @@ class JsonFields {
   // `expected` says what the string should be, for the error: "a file name".
   Result<std::string> string(std::string_view name, std::string_view expected) const;
   // The fields of an object inside this one; nothing if absent.
-  Result<std::optional<JsonFields>> object(std::string_view name) const;
+  Result<std::optional<FieldReader>> object(std::string_view name) const;
 
   // "<where>: field '<prefix><name>' is <value or missing>; expected <expected>".
   Error error(ErrorCode code, std::string_view name, std::string_view expected) const;
