@@ -1,0 +1,262 @@
+// attend, window_lse and score_keys against the oracle, and against one another.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "conformance/device.h"
+#include "oracle/attention_ops.h"
+#include "oracle/rounding.h"
+
+namespace tidekv::conformance {
+namespace {
+
+constexpr DType kTypes[] = {DType::kF32, DType::kBF16};
+constexpr std::int64_t kHeadDims[] = {2, 32, 64, 80, 96, 128, 256};
+constexpr std::int64_t kGroups[] = {1, 2, 3, 4, 7};
+// Around every tile edge a kernel may have.
+constexpr std::int64_t kLengths[] = {1,   2,   15,  16,  17,  31,  32,  33,  63,  64,  65,
+                                     127, 128, 129, 255, 256, 257, 511, 512, 513, 1000};
+
+class Attention : public BackendTest {
+ protected:
+  void expect_attend_within_rounding(const AttentionCase& made, const std::string& what) {
+    EXPECT_TRUE(within_bounds(device_.attend(made.q, made.kv), oracle::attend(made.q, made.kv)))
+        << what;
+  }
+
+  // Both passes of the compressor: log-sum-exps, then the weights of all keys.
+  void expect_scores_within_rounding(const AttentionCase& made, const std::string& what) {
+    const HostTensor lse = device_.window_lse(made.q, made.kv);
+    EXPECT_TRUE(within_bounds(lse, oracle::window_lse(made.q, made.kv))) << what;
+    const KeyRange all{0, shortest_head(made.kv)};
+    EXPECT_TRUE(within_bounds(device_.score_keys(made.q, made.kv, lse, all),
+                              oracle::score_keys(made.q, made.kv, lse, all)))
+        << what;
+  }
+
+  static std::int64_t shortest_head(const Kv& kv) {
+    std::int64_t shortest = kv.heads.front().len;
+    for (const HeadSpan& head : kv.heads) {
+      shortest = std::min(shortest, head.len);
+    }
+    return shortest;
+  }
+};
+TIDEKV_ON_EVERY_BACKEND(Attention);
+
+TEST_P(Attention, IsWithinRoundingForAllHeadDimsAndGroups) {
+  for (const DType dtype : kTypes) {
+    for (const std::int64_t head_dim : kHeadDims) {
+      for (const std::int64_t group : kGroups) {
+        const AttentionCase made =
+            attention_case(random_, dtype, {2, group, head_dim}, {40, 23}, 3, Inputs::kPlain);
+        const std::string what = std::string(name_of(dtype)) + ", head_dim " +
+                                 std::to_string(head_dim) + ", group " + std::to_string(group);
+        expect_attend_within_rounding(made, what);
+        expect_scores_within_rounding(made, what);
+      }
+    }
+  }
+}
+
+TEST_P(Attention, IsWithinRoundingForCacheLengthsAroundTileEdges) {
+  for (const DType dtype : kTypes) {
+    for (const std::int64_t len : kLengths) {
+      const std::int64_t rows = std::min<std::int64_t>(len, 3);
+      const AttentionCase made =
+          attention_case(random_, dtype, {2, 2, 32}, {len, len + 5}, rows, Inputs::kPlain);
+      const std::string what = std::string(name_of(dtype)) + ", length " + std::to_string(len);
+      expect_attend_within_rounding(made, what);
+      expect_scores_within_rounding(made, what);
+    }
+  }
+}
+
+TEST_P(Attention, IsWithinRoundingForHardInputs) {
+  for (const DType dtype : kTypes) {
+    for (const Inputs inputs : kAllInputs) {
+      const AttentionCase made = attention_case(random_, dtype, {2, 3, 64}, {300, 290}, 8, inputs);
+      const std::string what =
+          std::string(name_of(dtype)) + ", inputs " + std::to_string(static_cast<int>(inputs));
+      expect_attend_within_rounding(made, what);
+      expect_scores_within_rounding(made, what);
+    }
+  }
+}
+
+// The first row sees one key only, the last all of them.
+TEST_P(Attention, IsWithinRoundingOverAWholePromptAtOnce) {
+  for (const DType dtype : kTypes) {
+    for (const std::int64_t len : {1, 16, 17, 65, 140}) {
+      const AttentionCase made =
+          attention_case(random_, dtype, {2, 2, 64}, {len, len}, len, Inputs::kExtreme);
+      const std::string what = std::string(name_of(dtype)) + ", length " + std::to_string(len);
+      expect_attend_within_rounding(made, what);
+      expect_scores_within_rounding(made, what);
+    }
+  }
+}
+
+TEST_P(Attention, ReturnsTheValueOfTheOnlyKeyARowSees) {
+  for (const DType dtype : kTypes) {
+    const AttentionCase made =
+        attention_case(random_, dtype, {1, 1, 64}, {40}, 40, Inputs::kExtreme);
+    const HostTensor out = device_.attend(made.q, made.kv);
+    EXPECT_TRUE(same_bits(out.rows_at(0, 1), made.kv.values.rows_at(made.kv.heads[0].offset, 1)));
+  }
+}
+
+// One logit 160 above all others: the others' weights vanish, wherever the key lies.
+TEST_P(Attention, ReturnsTheValueOfAKeyThatOutweighsAllOthers) {
+  for (const std::int64_t winner : {0, 15, 16, 255, 256, 257, 599}) {
+    AttentionCase made = attention_case(random_, DType::kF32, {1, 1, 64}, {600}, 1, Inputs::kPlain);
+    const HeadSpan& head = made.kv.heads[0];
+    for (std::int64_t key = 0; key < head.len; ++key) {
+      for (std::int64_t i = 0; i < 64; ++i) {
+        made.kv.keys.set(head.offset + key, i, key == winner ? 10.0 : -10.0);
+      }
+    }
+    made.q.fill(1.0);
+    EXPECT_TRUE(
+        same_bits(device_.attend(made.q, made.kv), made.kv.values.rows_at(head.offset + winner, 1)))
+        << "key " << winner;
+  }
+}
+
+TEST_P(Attention, LeavesOtherQueriesAndTheCacheAlone) {
+  const AttentionCase made =
+      attention_case(random_, DType::kBF16, {2, 2, 64}, {90, 77}, 9, Inputs::kPlain);
+  HostTensor frame = random_.normals(DType::kBF16, 15, made.q.cols());
+  frame.put_rows(4, made.q);
+  const DeviceTensor queries = device_.put(frame);
+  const DeviceKv cache = device_.put(made.kv);
+  backend().attend(queries.view.rows_at(4, 9), cache.view());
+  HostTensor wanted = frame;
+  wanted.put_rows(4, device_.attend(made.q, made.kv));
+  EXPECT_TRUE(same_bits(device_.get(queries.view), wanted));
+  EXPECT_TRUE(same_bits(device_.get(cache.keys.view), made.kv.keys));
+  EXPECT_TRUE(same_bits(device_.get(cache.values.view), made.kv.values));
+}
+
+// Slots that hold no data: zeros against NaNs and infinities.
+TEST_P(Attention, NeverReadsSlotsOutsideItsHeads) {
+  for (const DType dtype : kTypes) {
+    const AttentionCase poisoned =
+        attention_case(random_, dtype, {3, 2, 64}, {257, 31, 100}, 12, Inputs::kPlain);
+    Kv clean = poisoned.kv;
+    clean.keys.fill(0.0);
+    clean.values.fill(0.0);
+    for (const HeadSpan& head : clean.heads) {
+      clean.keys.put_rows(head.offset, poisoned.kv.keys.rows_at(head.offset, head.len));
+      clean.values.put_rows(head.offset, poisoned.kv.values.rows_at(head.offset, head.len));
+    }
+    EXPECT_TRUE(
+        same_bits(device_.attend(poisoned.q, poisoned.kv), device_.attend(poisoned.q, clean)));
+    const HostTensor lse = device_.window_lse(poisoned.q, poisoned.kv);
+    EXPECT_TRUE(same_bits(lse, device_.window_lse(poisoned.q, clean)));
+    EXPECT_TRUE(same_bits(device_.score_keys(poisoned.q, poisoned.kv, lse, {0, 31}),
+                          device_.score_keys(poisoned.q, clean, lse, {0, 31})));
+  }
+}
+
+// Rows before the last see fewer keys; what those keys hold must not reach them.
+TEST_P(Attention, NeverLetsAMaskedKeyReachARow) {
+  for (const DType dtype : kTypes) {
+    for (const std::int64_t len : {40, 256, 300}) {
+      const AttentionCase made =
+          attention_case(random_, dtype, {1, 3, 64}, {len}, 30, Inputs::kPlain);
+      Kv poisoned = made.kv;
+      const std::int64_t last = made.kv.heads[0].offset + len - 1;
+      for (std::int64_t i = 0; i < 64; ++i) {
+        poisoned.keys.set(last, i, std::numeric_limits<double>::quiet_NaN());
+        poisoned.values.set(last, i, std::numeric_limits<double>::infinity());
+      }
+      const HostTensor got = device_.attend(made.q, poisoned);
+      const HostTensor clean = device_.attend(made.q, made.kv);
+      EXPECT_TRUE(same_bits(got.rows_at(0, 29), clean.rows_at(0, 29))) << "length " << len;
+      const HostTensor lse = device_.window_lse(made.q, made.kv);
+      const HostTensor poisoned_lse = device_.window_lse(made.q, poisoned);
+      for (std::int64_t row = 0; row < lse.rows(); ++row) {
+        for (std::int64_t col = 0; col < 29; ++col) {
+          ASSERT_EQ(poisoned_lse.at(row, col), lse.at(row, col)) << "length " << len;
+        }
+      }
+    }
+  }
+}
+
+// The weights of a row add up to 1 when both passes use one product and one exponential: each
+// weight then carries only the roundings of rescaling and of the sum, not those of the logits.
+TEST_P(Attention, WeightsOfBothPassesAddUpToOne) {
+  for (const DType dtype : kTypes) {
+    for (const Inputs inputs : kAllInputs) {
+      constexpr std::int64_t kLen = 600;
+      const AttentionCase made =
+          attention_case(random_, dtype, {2, 2, 64}, {kLen, kLen}, 16, inputs);
+      const HostTensor lse = device_.window_lse(made.q, made.kv);
+      const HostTensor weights = device_.score_keys(made.q, made.kv, lse, {0, kLen});
+      for (std::int64_t row = 0; row < weights.rows(); ++row) {
+        double sum = 0;
+        for (std::int64_t key = 0; key < kLen; ++key) {
+          sum += weights.at(row, key);
+        }
+        // Differences to a running maximum (at most 2 * 120 in all), at most one rescaling per 16
+        // keys, two exponentials, the sum over keys and the quotient.
+        const double bound = 240 * oracle::kFloatRounding +
+                             (2 + kLen / 16) * (oracle::kExpRounding + 2 * oracle::kFloatRounding) +
+                             oracle::rounding_growth(kLen + 2);
+        ASSERT_NEAR(sum, 1.0, bound) << "row " << row;
+      }
+    }
+  }
+}
+
+// With one-hot values attention returns its own weights, to be compared with those of pass 2.
+TEST_P(Attention, UsesTheWeightsThatTheTwoPassesFind) {
+  constexpr std::int64_t kLen = 128;
+  for (const Inputs inputs : kAllInputs) {
+    AttentionCase made = attention_case(random_, DType::kF32, {1, 3, kLen}, {kLen}, 5, inputs);
+    const std::int64_t first = made.kv.heads[0].offset;
+    for (std::int64_t key = 0; key < kLen; ++key) {
+      for (std::int64_t i = 0; i < kLen; ++i) {
+        made.kv.values.set(first + key, i, key == i ? 1.0 : 0.0);
+      }
+    }
+    const HostTensor out = device_.attend(made.q, made.kv);
+    const HostTensor weights =
+        device_.score_keys(made.q, made.kv, device_.window_lse(made.q, made.kv), {0, kLen});
+    // Differences to the maximum, one rescaling per 16 keys at most, an exponential, a quotient.
+    const double relative = 480 * oracle::kFloatRounding +
+                            (1 + kLen / 16) * (oracle::kExpRounding + 2 * oracle::kFloatRounding);
+    for (std::int64_t row = 0; row < 5; ++row) {
+      for (std::int64_t head = 0; head < 3; ++head) {
+        for (std::int64_t key = 0; key < kLen; ++key) {
+          const double weight = weights.at(head * 5 + row, key);
+          ASSERT_NEAR(out.at(row, head * kLen + key), weight,
+                      relative * weight + oracle::kFloatTiny)
+              << "row " << row << ", head " << head << ", key " << key;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Attention, GivesZeroWeightToKeysARowDoesNotSee) {
+  const AttentionCase made =
+      attention_case(random_, DType::kBF16, {1, 2, 64}, {50}, 20, Inputs::kPlain);
+  const HostTensor lse = device_.window_lse(made.q, made.kv);
+  const HostTensor weights = device_.score_keys(made.q, made.kv, lse, {0, 50});
+  for (std::int64_t head = 0; head < 2; ++head) {
+    for (std::int64_t row = 0; row < 20; ++row) {
+      for (std::int64_t key = 0; key < 50; ++key) {
+        const double weight = weights.at(head * 20 + row, key);
+        ASSERT_EQ(weight == 0.0, key > 30 + row) << row << ", " << key << ": " << weight;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tidekv::conformance
