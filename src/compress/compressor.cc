@@ -92,8 +92,8 @@ Status Compressor::score_blocks(const ActiveLayer& active, DeviceView lse, std::
     const DeviceView block_raw = raw.buffer.view(DType::kF32, raw.view.rows(), scored.len());
     const DeviceView scores = pooled.buffer.view(DType::kF32, pooled.view.rows(), wanted.len());
     backend_->score_keys(queries, kv, lse, scored, block_weights);
-    backend_->pool_scores(block_weights, recipe_.pool,
-                          {scored, wanted, prefix_len, queries.rows()}, block_raw, scores);
+    backend_->pool_scores(block_weights, recipe_.pool, {scored, wanted, prefix_len, queries.rows()},
+                          block_raw, scores);
     if (probe_ != nullptr) {
       probe_->on_scores(layer, wanted, scores);
     }
