@@ -1,0 +1,138 @@
+#include "conformance/compressed_prompt.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "compress/compressor.h"
+
+namespace tidekv::conformance {
+namespace {
+
+// Collects pooled scores, and checks that blocks come in order without gaps.
+class ScoreCollector final : public ScoreProbe {
+ public:
+  ScoreCollector(Device& device, std::vector<Kept>& kept) : device_(device), kept_(kept) {}
+
+  void on_scores(std::int64_t layer, KeyRange range, DeviceView scores) override {
+    const HostTensor block = device_.get(scores);
+    auto& heads = kept_[static_cast<std::size_t>(layer)].scores;
+    heads.resize(static_cast<std::size_t>(block.rows()));
+    for (std::int64_t head = 0; head < block.rows(); ++head) {
+      auto& row = heads[static_cast<std::size_t>(head)];
+      if (row.empty()) {
+        row.assign(static_cast<std::size_t>(range.begin), 0.0F);  // sinks are not offered
+      }
+      EXPECT_EQ(static_cast<std::int64_t>(row.size()), range.begin);
+      for (std::int64_t col = 0; col < block.cols(); ++col) {
+        row.push_back(static_cast<float>(block.at(head, col)));
+      }
+    }
+  }
+
+ private:
+  Device& device_;
+  std::vector<Kept>& kept_;
+};
+
+// [S, kv_heads * D] as append_kv takes it, from a slab of keys or values.
+HostTensor heads_side_by_side(const HostTensor& slab, const Kv& kv) {
+  const std::int64_t dim = kv.head_dim();
+  HostTensor rows(slab.dtype(), kv.heads[0].len, kv.num_kv_heads() * dim);
+  for (std::int64_t row = 0; row < rows.rows(); ++row) {
+    for (std::int64_t col = 0; col < rows.cols(); ++col) {
+      const std::int64_t offset = kv.heads[static_cast<std::size_t>(col / dim)].offset;
+      rows.set(row, col, slab.at(offset + row, col % dim));
+    }
+  }
+  return rows;
+}
+
+ActiveLayer fill_active(Device& device, CacheManager& cache, const AttentionCase& layer,
+                        std::int64_t window_len) {
+  auto opened = cache.open_active(window_len, layer.q.cols(), /*grows=*/false);
+  EXPECT_TRUE(opened.ok());
+  ActiveLayer active = std::move(opened).value();
+  device.backend().append_kv(device.put(heads_side_by_side(layer.kv.keys, layer.kv)).view,
+                             device.put(heads_side_by_side(layer.kv.values, layer.kv)).view,
+                             active.kv().view());
+  active.kv().advance(layer.q.rows());
+  const std::int64_t rows = std::min(window_len, layer.q.rows());
+  if (rows > 0) {
+    const HostTensor newest = layer.q.rows_at(layer.q.rows() - rows, rows);
+    device.backend().upload(newest.bytes(),
+                            active.window_queries().rows_at(window_len - rows, rows));
+  }
+  return active;
+}
+
+void read_positions(Device& device, const CompactLayer& layer, Kept& kept) {
+  std::vector<std::int32_t> all(static_cast<std::size_t>(layer.num_retained()));
+  std::iota(all.begin(), all.end(), 0);
+  kept.positions.assign(layer.kv().heads().size(), all);
+  if (layer.keeps_all()) {
+    return;
+  }
+  const HostTensor positions = device.get(layer.positions());
+  for (std::int64_t head = 0; head < positions.rows(); ++head) {
+    for (std::int64_t i = 0; i < positions.cols(); ++i) {
+      kept.positions[static_cast<std::size_t>(head)][static_cast<std::size_t>(i)] =
+          static_cast<std::int32_t>(positions.at(head, i));
+    }
+  }
+}
+
+void read_rows(Device& device, const CompactLayer& layer, Kept& kept) {
+  const KvView view = layer.kv().view();
+  const std::int64_t rows = layer.num_retained();
+  kept.keys = HostTensor(view.keys.dtype(), view.num_kv_heads() * rows, view.head_dim());
+  kept.values = kept.keys;
+  for (std::int64_t head = 0; head < view.num_kv_heads(); ++head) {
+    const HeadSpan& span = view.heads[static_cast<std::size_t>(head)];
+    EXPECT_EQ(span.len, rows);
+    kept.keys.put_rows(head * rows, device.get(view.keys.rows_at(span.offset, rows)));
+    kept.values.put_rows(head * rows, device.get(view.values.rows_at(span.offset, rows)));
+  }
+}
+
+}  // namespace
+
+Prompt random_prompt(Random& random, const PromptSize& size, Inputs inputs) {
+  Prompt prompt;
+  prompt.shape = {.num_layers = size.num_layers,
+                  .num_kv_heads = size.num_kv_heads,
+                  .head_dim = size.head_dim,
+                  .dtype = DType::kBF16,
+                  .prompt_len = size.prompt_len,
+                  .growth_len = 3};
+  prompt.group = size.group;
+  for (std::int64_t layer = 0; layer < size.num_layers; ++layer) {
+    prompt.layers.push_back(attention_case(random, DType::kBF16,
+                                           {size.num_kv_heads, size.group, size.head_dim},
+                                           {size.prompt_len}, size.prompt_len, inputs));
+  }
+  return prompt;
+}
+
+std::vector<Kept> compress_prompt(Device& device, const Prompt& prompt, const Selector& selector,
+                                  std::int64_t key_block_len) {
+  const ScoreRecipe recipe = selector.score_recipe();
+  std::vector<std::int64_t> budgets(prompt.layers.size());
+  selector.layer_budgets(prompt.shape.prompt_len, budgets);
+  std::vector<Kept> kept(prompt.layers.size());
+  ScoreCollector collector(device, kept);
+  CacheManager cache(device.backend(), prompt.shape);
+  Compressor compressor(device.backend(), recipe, prompt.shape.num_kv_heads * prompt.group,
+                        key_block_len, &collector);
+  for (std::size_t layer = 0; layer < kept.size(); ++layer) {
+    ActiveLayer active = fill_active(device, cache, prompt.layers[layer], recipe.window_len);
+    const Status status = compressor.compress_and_commit(std::move(active), budgets[layer], cache);
+    EXPECT_TRUE(status.ok());
+    const CompactLayer& committed = cache.layer(static_cast<std::int64_t>(layer));
+    read_positions(device, committed, kept[layer]);
+    read_rows(device, committed, kept[layer]);
+  }
+  return kept;
+}
+
+}  // namespace tidekv::conformance

@@ -1,0 +1,42 @@
+// A prompt of random keys, values and queries, carried through the compressor layer by layer.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cache/cache_manager.h"
+#include "compress/selector.h"
+#include "conformance/device.h"
+
+namespace tidekv::conformance {
+
+struct PromptSize {
+  std::int64_t prompt_len = 300;
+  std::int64_t num_layers = 2;
+  std::int64_t num_kv_heads = 2;
+  std::int64_t group = 2;
+  std::int64_t head_dim = 32;
+};
+
+// Keys, values and queries of every layer.
+struct Prompt {
+  CacheShape shape;
+  std::int64_t group = 1;
+  std::vector<AttentionCase> layers;  // every KV head holds the prompt; q is [S, q_heads * D]
+};
+
+Prompt random_prompt(Random& random, const PromptSize& size, Inputs inputs);
+
+// What one layer kept.
+struct Kept {
+  std::vector<std::vector<std::int32_t>> positions;  // one vector per KV head
+  HostTensor keys;                                   // the heads' rows one after another
+  HostTensor values;
+  std::vector<std::vector<float>> scores;  // per KV head, by position; empty if nothing was scored
+};
+
+// Compresses every layer of the prompt, scoring `key_block_len` keys at once.
+std::vector<Kept> compress_prompt(Device& device, const Prompt& prompt, const Selector& selector,
+                                  std::int64_t key_block_len);
+
+}  // namespace tidekv::conformance
