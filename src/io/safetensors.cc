@@ -152,13 +152,16 @@ class HeaderReader {
       : sections_(sections), file_(file) {}
 
   Status read_member(JsonMember member) {
+    const bool metadata = member.key == "__metadata__";
+    if (metadata && member.value.is_null()) {
+      return Ok{};
+    }
     const auto* object = std::get_if<JsonObject>(&member.value.data);
     if (object == nullptr) {
       return Error{ErrorCode::kBadFile, file_ + ": header field " + in_quotes(member.key) + " is " +
                                             describe(member.value) + "; expected an object"};
     }
-    return member.key == "__metadata__" ? check_metadata(*object)
-                                        : read_tensor(member.key, *object);
+    return metadata ? check_metadata(*object) : read_tensor(member.key, *object);
   }
 
   // Holes and overlaps show only when all tensors are known.

@@ -92,6 +92,7 @@ TEST(Safetensors, AcceptsWhitespaceBeforeAndAfterTheHeader) {
 
 TEST(Safetensors, AcceptsEmptyTensorsAndNoTensors) {
   EXPECT_EQ(error_of(file_of("{}", 0)), "parsed");
+  EXPECT_EQ(error_of(file_of(R"({"__metadata__":null})", 0)), "parsed");
   EXPECT_EQ(error_of(aligned_file_of(
                 R"({"e":{"dtype":"F32","shape":[2,0],"data_offsets":[0,0]},
                     "f":{"dtype":"BF16","shape":[1],"data_offsets":[0,2]},
