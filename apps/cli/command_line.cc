@@ -88,7 +88,8 @@ int execute(Command& command) {
 
 int run_program(int argc, char** argv) {
   CLI::App program(kDescription, "tidekv");
-  program.set_version_flag("--version", std::string("tidekv ") + version());
+  program.set_version_flag("--version", std::string("tidekv ") + version(),
+                           "print the version and exit");
   program.get_formatter()->column_width(34);
   const std::vector<Entry> entries = add_commands(program);
   program.footer(kExitCodes);

@@ -7,17 +7,26 @@
 #include "text_layout.h"
 
 namespace tidekv::cli {
+namespace {
+
+std::string help_text(const FlagText& flag, const std::string& shown_default) {
+  return shown_default.empty() ? flag.help : fmt::format("{} ({})", flag.help, shown_default);
+}
+
+}  // namespace
 
 void Flags::add(const FlagText& flag, const std::string& shown_default,
                 std::function<Status(const std::string&)> parse) {
   const std::string names = flag.names;
   const auto callback = [names, parse = std::move(parse)](const std::string& text) {
     if (const Status status = parse(text); !status.ok()) {
-      throw CLI::ValidationError(names.substr(names.rfind(',') + 1), status.error().message);
+      throw CLI::ValidationError(names.substr(0, names.find(',')), status.error().message);
     }
   };
-  CLI::Option* option = app_->add_option_function<std::string>(names, callback, flag.help);
-  option->take_last()->type_name(flag.value)->default_str(shown_default)->group(group_);
+  app_->add_option_function<std::string>(names, callback, help_text(flag, shown_default))
+      ->take_last()
+      ->type_name(flag.value)
+      ->group(group_);
 }
 
 void Flags::on_off(const char* names, bool& target, const char* help) {
@@ -47,7 +56,8 @@ void Flags::integer(const FlagText& flag, int& target, IntegerRange range) {
 }
 
 void Flags::tokens(const FlagText& flag, std::int64_t& target, IntegerRange range) {
-  add(flag, std::to_string(target), [&target, range](const std::string& text) -> Status {
+  const std::string shown = target == kNotGiven ? "" : std::to_string(target);
+  add(flag, shown, [&target, range](const std::string& text) -> Status {
     TIDEKV_ASSIGN(target, parse_tokens(text, range));
     return Ok{};
   });
@@ -74,11 +84,10 @@ void Flags::list(const FlagText& flag, std::vector<std::string>& target) {
     shown += (shown.empty() ? "" : ",") + item;
   }
   const auto callback = [&target](const std::vector<std::string>& items) { target = items; };
-  app_->add_option_function<std::vector<std::string>>(flag.names, callback, flag.help)
+  app_->add_option_function<std::vector<std::string>>(flag.names, callback, help_text(flag, shown))
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name(flag.value)
-      ->default_str(shown)
       ->group(group_);
 }
 

@@ -17,6 +17,9 @@ class Option;
 
 namespace tidekv::cli {
 
+// A number that a flag has not set yet and that is no default worth showing.
+inline constexpr std::int64_t kNotGiven = INT64_MIN;
+
 // A flag and what it does, for --help.
 struct FlagText {
   const char* names;  // "-m,--model"
@@ -62,7 +65,7 @@ class Flags {
     });
   }
 
-  // Any parser. `shown_default` stands beside the value in --help.
+  // Any parser. `shown_default` ends the flag's line in --help; "": none.
   void add(const FlagText& flag, const std::string& shown_default,
            std::function<Status(const std::string&)> parse);
 

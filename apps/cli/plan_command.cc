@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -32,14 +33,13 @@ class PlanCommand final : public Command {
   Status check_flags() const;
   Result<int> plan_model();
   Result<int> plan_published_shape();
-  // `plan_one` plans one method.
-  template <typename PlanOne>
-  Result<int> report_plans(const ModelInfo& model, std::int64_t prompt_len, PlanOne plan_one);
+  using PlanOne = std::function<Result<PlanReport>(const PrefillOptions&, bool with_timeline)>;
+  Result<int> report_plans(const ModelInfo& model, const PlanOne& plan_one);
 
   ModelFlags model_;
   std::optional<std::string> shape_;
   PromptFlags prompt_;
-  std::int64_t prompt_len_ = 0;
+  std::int64_t prompt_len_ = kNotGiven;
   std::vector<std::string> methods_ = {PrefillOptions{}.method};
   PrefillOptions prefill_;
   SamplingFlags unused_sampling_;
@@ -62,7 +62,7 @@ CLI::App* PlanCommand::add_to(CLI::App& program) {
   flags.text({"--shape", "NAME", shapes.c_str()}, shape_);
   add_threads_flag(flags, model_);
   add_prompt_flags(flags, prompt_);
-  flags.tokens({"--prompt-len", "N", "tokens of the prompt, instead of its text; 128K is 131072"},
+  flags.tokens({"--prompt-len", "N", "tokens of the prompt, instead of its text; 128K: 131072"},
                prompt_len_, {1, INT32_MAX});
   flags.group("Cache");
   const std::string methods = "one or several of " + joined(method_names());
@@ -93,18 +93,16 @@ Status PlanCommand::check_flags() const {
   if (shape_ && prompt_.given()) {
     return usage("a published shape has no tokenizer; give --prompt-len N instead of -p or -f");
   }
-  if ((prompt_len_ > 0) == prompt_.given()) {
+  if ((prompt_len_ != kNotGiven) == prompt_.given()) {
     return usage("give the prompt once: --prompt-len N, -p TEXT or -f FILE");
   }
   return Ok{};
 }
 
-template <typename PlanOne>
-Result<int> PlanCommand::report_plans(const ModelInfo& model, std::int64_t prompt_len,
-                                      PlanOne plan_one) {
+Result<int> PlanCommand::report_plans(const ModelInfo& model, const PlanOne& plan_one) {
   TIDEKV_ASSIGN(auto report_file, open_output("--report-file", report_.file));
   TIDEKV_ASSIGN(auto timeline_file, open_output("--timeline", report_.timeline_file));
-  PrefillOptions options = with_room_for(prefill_, prompt_len, model.max_positions);
+  PrefillOptions options = prefill_;
   std::vector<PlanReport> plans;
   std::string csv;
   for (const std::string& method : methods_) {
@@ -148,16 +146,15 @@ Result<int> PlanCommand::plan_model() {
     TIDEKV_ASSIGN(const auto ids, tokenize_prompt(engine, prompt_, text));
     prompt_len = static_cast<std::int64_t>(ids.size());
   }
-  return report_plans(engine.model(), prompt_len,
-                      [&](const PrefillOptions& options, bool with_timeline) {
-                        return engine.plan(options, prompt_len, with_timeline);
-                      });
+  return report_plans(engine.model(), [&](const PrefillOptions& options, bool with_timeline) {
+    return engine.plan(options, prompt_len, with_timeline);
+  });
 }
 
 Result<int> PlanCommand::plan_published_shape() {
   TIDEKV_ASSIGN(ModelInfo model, shape_info(*shape_));
   model.path = *shape_;
-  return report_plans(model, prompt_len_, [&](const PrefillOptions& options, bool with_timeline) {
+  return report_plans(model, [&](const PrefillOptions& options, bool with_timeline) {
     return plan_shape(*shape_, model_.engine, options, prompt_len_, with_timeline);
   });
 }

@@ -63,11 +63,10 @@ Result<std::string> read_file(const std::string& path) {
 void add_prompt_flags(Flags& flags, PromptFlags& prompt) {
   flags.group("Prompt");
   flags.text({"-p,--prompt", "TEXT", "the prompt, as it stands"}, prompt.text);
-  flags.text({"-f,--file", "FILE",
-              "read the prompt from a file, - for stdin; one trailing newline is dropped"},
+  flags.text({"-f,--file", "FILE", "its text in a file (-: stdin), less one trailing newline"},
              prompt.file);
   flags.on_off("-e,--escape", prompt.escapes, R"(replace \n \t \" \\ \xHH ... in the prompt)");
-  flags.on_off("--no-bos", prompt.no_bos, "do not put the begin-of-text token first");
+  flags.on_off("--no-bos", prompt.no_bos, "no begin-of-text token in front");
   flags.on_off("--parse-special", prompt.parse_special,
                "text that spells a special token becomes that token");
 }

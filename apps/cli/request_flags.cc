@@ -1,6 +1,5 @@
 #include "request_flags.h"
 
-#include <algorithm>
 #include <string_view>
 
 namespace tidekv::cli {
@@ -12,15 +11,12 @@ constexpr std::int64_t kMaxTokens = INT32_MAX;
 }  // namespace
 
 void add_model_flags(Flags& flags, ModelFlags& model) {
-  flags.text({"-m,--model", "FOLDER",
-              "a Hugging Face model folder: config.json, tokenizer.json, "
-              "*.safetensors"},
-             model.path);
+  flags.text({"-m,--model", "FOLDER", "a Hugging Face model folder"}, model.path);
 }
 
 void add_threads_flag(Flags& flags, ModelFlags& model) {
-  flags.add({"-t,--threads", "N", "threads; each holds its own kernel scratch"},
-            "every CPU it may use", [&model](const std::string& text) -> Status {
+  flags.add({"-t,--threads", "N", "threads; each holds its own kernel scratch"}, "all CPUs",
+            [&model](const std::string& text) -> Status {
               TIDEKV_ASSIGN(const std::int64_t value, parse_integer(text, {1, 1024}));
               model.engine.num_threads = static_cast<int>(value);
               return Ok{};
@@ -84,7 +80,8 @@ void add_sampling_flags(Flags& flags, SamplingFlags& sampling) {
   flags.real({"--temp", "X", "temperature; 0: always the likeliest token"}, options.temperature,
              {0, 100});
   flags.integer({"--top-k", "N", "of the N likeliest; 0: off"}, options.top_k, {0, INT32_MAX});
-  flags.real({"--top-p", "X", "of the likeliest that make up X; 1: off"}, options.top_p, {0, 1});
+  flags.real({"--top-p", "X", "of the likeliest that together make up X; 1: off"}, options.top_p,
+             {0, 1});
   flags.real({"--min-p", "X", "of those at least X times as likely as the first; 0: off"},
              options.min_p, {0, 1});
   flags.real({"--repeat-penalty", "X", "above 1 discourages repetition; 1: off"},
@@ -109,17 +106,6 @@ void add_report_flags(Flags& flags, ReportFlags& report) {
   flags.text({"--report-file", "FILE", "put it there (JSON if the name ends in .json)"},
              report.file);
   flags.text({"--timeline", "FILE", "every change of device memory, as CSV"}, report.timeline_file);
-}
-
-PrefillOptions with_room_for(const PrefillOptions& prefill, std::int64_t prompt_len,
-                             std::int64_t max_positions) {
-  PrefillOptions result = prefill;
-  if (result.max_new_tokens < 0) {
-    const std::int64_t context =
-        prefill.context_len > 0 ? std::min(prefill.context_len, max_positions) : max_positions;
-    result.max_new_tokens = std::max<std::int64_t>(context - prompt_len, 0);
-  }
-  return result;
 }
 
 }  // namespace tidekv::cli

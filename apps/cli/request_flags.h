@@ -23,7 +23,7 @@ void add_threads_flag(Flags& flags, ModelFlags& model);
 // The model, or what is wrong with the path; a usage error if there is no -m.
 Result<Engine> load_engine(const ModelFlags& flags);
 
-// Everything that changes bytes, but for the method. max_new_tokens may be -1: see below.
+// Everything that changes bytes, but for the method. -n -1 is max_new_tokens = -1: up to the context.
 void add_prefill_flags(Flags& flags, PrefillOptions& prefill);
 
 struct SamplingFlags {
@@ -45,9 +45,5 @@ struct ReportFlags {
 };
 
 void add_report_flags(Flags& flags, ReportFlags& report);
-
-// `prefill` with -n -1 replaced by what is left of the context after the prompt.
-PrefillOptions with_room_for(const PrefillOptions& prefill, std::int64_t prompt_len,
-                             std::int64_t max_positions);
 
 }  // namespace tidekv::cli

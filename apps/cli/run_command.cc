@@ -70,8 +70,7 @@ Result<Request> RunCommand::make_request(const Engine& engine, const std::string
   Request request;
   TIDEKV_ASSIGN(request.prompt, tokenize_prompt(engine, prompt_, text));
   note_plain_specials(engine, text, request.prompt.size());
-  request.prefill = with_room_for(prefill_, static_cast<std::int64_t>(request.prompt.size()),
-                                  engine.model().max_positions);
+  request.prefill = prefill_;
   request.sampling = sampling_.options;
   request.ignore_eos = sampling_.ignore_eos;
   request.digests = digests_;
@@ -99,11 +98,11 @@ void RunCommand::say_what_runs(const Engine& engine, const Request& request) con
   const auto prompt_len = static_cast<std::int64_t>(request.prompt.size());
   fmt::print(stderr, "model {}: {} parameters, {}, kernels {}\n", printable(model.path),
              grouped(model.num_parameters), model.weights_type, model.backend);
-  fmt::print(stderr, "prompt {} tokens, at most {} to generate\n", grouped(prompt_len),
-             grouped(request.prefill.max_new_tokens));
   if (const auto plan = engine.plan(request.prefill, prompt_len); plan.ok()) {
-    fmt::print(stderr, "plan: method {}, chunk {}, device peak {}\n", plan.value().method,
-               grouped(plan.value().chunk_len), bytes_and_units(plan.value().memory.peak_bytes));
+    const PlanReport& report = plan.value();
+    fmt::print(stderr, "plan: {} prompt tokens + at most {}, method {}, chunk {}, device peak {}\n",
+               grouped(prompt_len), grouped(report.max_new_tokens), report.method,
+               grouped(report.chunk_len), bytes_and_units(report.memory.peak_bytes));
   }
 }
 

@@ -90,7 +90,7 @@ std::string seconds_text(double seconds) {
 }
 
 std::string rate_text(double count, double seconds) {
-  if (!(seconds > 0)) {
+  if (!(seconds > 0) || !(count > 0)) {
     return "-";
   }
   const double rate = count / seconds;

@@ -20,7 +20,7 @@ std::string bytes_and_units(std::int64_t bytes);
 // "4.21 s", "0.0123 s": enough digits to tell runs apart.
 std::string seconds_text(double seconds);
 
-// A rate with grouped digits: "5,104 tokens/s"; "-" if no time passed.
+// A rate with grouped digits: "5,104 tokens/s"; "-" for none or in no time.
 std::string rate_text(double count, double seconds);
 
 // One line of visible text: control bytes, a backslash and bytes that are not valid UTF-8 become

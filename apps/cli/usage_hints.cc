@@ -102,7 +102,7 @@ std::optional<std::string> hint_before_parsing(const std::vector<std::string>& a
     }
     if (argument.size() > 3 && argument.starts_with("--") &&
         argument.find('=') + 1 == argument.size()) {
-      return fmt::format("{} a value is missing after =", printable(argument.substr(0, 60)));
+      return fmt::format("{}: a value is missing after =", printable(argument.substr(0, 60)));
     }
     for (const ForeignFlag& foreign : kForeignFlags) {
       if (argument == foreign.name) {
