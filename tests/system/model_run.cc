@@ -1,0 +1,179 @@
+#include "system/model_run.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <iostream>
+
+#include "engine/session.h"
+
+namespace tidekv::testing {
+namespace {
+
+template <typename T>
+T value_or_exit(Result<T> result) {
+  if (!result.ok()) {
+    std::cerr << result.error().message << "\n";
+    std::exit(1);
+  }
+  return std::move(result).value();
+}
+
+// Copies rows of the device behind what `to` holds.
+template <typename T>
+void append_rows(Backend& backend, DeviceView rows, std::vector<T>& to) {
+  const std::size_t old_size = to.size();
+  to.resize(old_size + static_cast<std::size_t>(rows.num_bytes()) / sizeof(T));
+  backend.download(rows, std::as_writable_bytes(std::span(to).subspan(old_size)));
+}
+
+class CaptureProbe final : public PrefillProbe {
+ public:
+  CaptureProbe(Backend& backend, std::vector<LayerCapture>& layers, std::int64_t prefix_len)
+      : backend_(&backend), layers_(&layers), prefix_len_(prefix_len) {}
+
+  void on_hidden(std::int64_t layer, DeviceView rows) override {
+    append_rows(*backend_, rows, at(layer).hidden);
+  }
+  void on_scores(std::int64_t layer, KeyRange range, DeviceView scores) override {
+    std::vector<float>& all = at(layer).scores;
+    all.resize(static_cast<std::size_t>(scores.rows() * prefix_len_));
+    for (std::int64_t head = 0; head < scores.rows(); ++head) {
+      const auto begin = static_cast<std::size_t>(head * prefix_len_ + range.begin);
+      const auto row = std::span(all).subspan(begin, static_cast<std::size_t>(range.len()));
+      backend_->download(scores.rows_at(head, 1), std::as_writable_bytes(row));
+    }
+  }
+  void on_commit(std::int64_t layer, const CompactLayer& compact) override {
+    const KvView kv = compact.kv().view();
+    if (!compact.keeps_all()) {
+      append_rows(*backend_, compact.positions(), at(layer).positions);
+    }
+    for (const DeviceView& slab : {kv.keys, kv.values}) {
+      for (const HeadSpan& head : kv.heads) {
+        append_rows(*backend_, slab.rows_at(head.offset, compact.num_retained()), at(layer).cache);
+      }
+    }
+  }
+
+ private:
+  LayerCapture& at(std::int64_t layer) { return (*layers_)[static_cast<std::size_t>(layer)]; }
+
+  Backend* backend_;
+  std::vector<LayerCapture>* layers_;
+  std::int64_t prefix_len_;
+};
+
+std::int32_t greedy_token(std::span<const float> logits) {
+  return static_cast<std::int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+}
+
+Status decode_tokens(Session& session, const RunSetup& setup, std::int64_t count,
+                     RunCapture& capture) {
+  for (std::int64_t index = 0; index < count; ++index) {
+    if (setup.logits != nullptr) {
+      setup.logits->emplace_back(session.logits().begin(), session.logits().end());
+    }
+    const auto at = static_cast<std::size_t>(index);
+    const std::int32_t token =
+        at < setup.forced_tokens.size() ? setup.forced_tokens[at] : greedy_token(session.logits());
+    capture.tokens.push_back(token);
+    if (index + 1 < count) {
+      TIDEKV_TRY(session.decode(token));
+    }
+  }
+  return Ok{};
+}
+
+Status run(const ModelContext& model, const std::vector<std::int32_t>& prompt,
+           const RunSetup& setup, RunCapture& capture) {
+  const auto prompt_len = static_cast<std::int64_t>(prompt.size());
+  TIDEKV_ASSIGN(ResolvedRequest request, resolve_request(model, setup.options, prompt_len));
+  TIDEKV_ASSIGN(const Plan plan, make_plan(model, request, false));
+  ThreadPool pool(setup.num_threads);
+  const auto backend = setup.backend->create({.pool = &pool});
+  capture.layers.resize(static_cast<std::size_t>(model.config->num_layers));
+  CaptureProbe probe(*backend, capture.layers, prompt_len - setup.options.window_len);
+  request.session.probe = setup.capture_layers ? &probe : nullptr;
+  TIDEKV_ASSIGN(const auto session, Session::create(*backend, request.session));
+  TIDEKV_TRY(backend->reserve(plan.memory));
+  TIDEKV_TRY(session->prefill(prompt));
+  capture.prefill_logits.assign(session->logits().begin(), session->logits().end());
+  if (request.session.growth_len > 0) {
+    TIDEKV_TRY(session->open_decode());
+  }
+  TIDEKV_TRY(decode_tokens(*session, setup, request.max_new_tokens, capture));
+  capture.planned_peak = plan.memory.peak;
+  capture.measured_peak = backend->accountant().peak();
+  capture.reserved_bytes = backend->reserved_bytes();
+  return Ok{};
+}
+
+}  // namespace
+
+ModelFolder::ModelFolder(const std::string& folder) {
+  const std::string path = join_path(TIDEKV_SOURCE_DIR, folder);
+  config_ = value_or_exit(read_model_config(path));
+  file_ = std::make_unique<TensorFile>(value_or_exit(TensorFile::open(path)));
+  weights_ = value_or_exit(bind_weights(*file_, config_));
+}
+
+RunCapture run_model(const ModelFolder& model, const std::vector<std::int32_t>& prompt,
+                     const RunSetup& setup) {
+  RunCapture capture;
+  const Status status =
+      run(model.context(*setup.backend, setup.num_threads), prompt, setup, capture);
+  if (!status.ok()) {
+    ADD_FAILURE() << status.error().message;
+  }
+  return capture;
+}
+
+std::vector<std::int32_t> random_prompt(std::int64_t prompt_len, std::int64_t vocab_size,
+                                        std::uint64_t seed) {
+  constexpr std::int64_t kFirstId = 3;  // after the special tokens of needle and the toys
+  std::vector<std::int32_t> ids;
+  std::uint64_t state = seed;
+  for (std::int64_t index = 0; index < prompt_len; ++index) {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    ids.push_back(static_cast<std::int32_t>(
+        kFirstId + static_cast<std::int64_t>((state >> 33) %
+                                             static_cast<std::uint64_t>(vocab_size - kFirstId))));
+  }
+  return ids;
+}
+
+std::string first_difference(const RunCapture& a, const RunCapture& b) {
+  for (std::size_t layer = 0; layer < a.layers.size(); ++layer) {
+    const std::string where = " of layer " + std::to_string(layer);
+    if (a.layers[layer].hidden != b.layers[layer].hidden) {
+      return "hidden states" + where;
+    }
+    if (a.layers[layer].scores != b.layers[layer].scores) {
+      return "scores" + where;
+    }
+    if (a.layers[layer].positions != b.layers[layer].positions) {
+      return "retained positions" + where;
+    }
+    if (a.layers[layer].cache != b.layers[layer].cache) {
+      return "cache bytes" + where;
+    }
+  }
+  if (a.prefill_logits != b.prefill_logits) {
+    return "logits";
+  }
+  return a.tokens != b.tokens ? "greedy tokens" : "";
+}
+
+std::vector<const BackendEntry*> available_backends() {
+  std::vector<const BackendEntry*> entries;
+  for (const BackendEntry& entry : backend_entries()) {
+    if (entry.available()) {
+      entries.push_back(&entry);
+    }
+  }
+  return entries;
+}
+
+}  // namespace tidekv::testing

@@ -1,0 +1,77 @@
+// Runs a model through the engine's own session and keeps what tests compare: bits, not summaries.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/registry.h"
+#include "engine/planner.h"
+#include "io/tensor_file.h"
+#include "model/config.h"
+#include "model/weights.h"
+
+namespace tidekv::testing {
+
+// A model folder: config and mapped weights, without a tokenizer.
+class ModelFolder {
+ public:
+  // Ends the test program with the error if the folder cannot be read. `folder` is relative to the
+  // source tree.
+  explicit ModelFolder(const std::string& folder);
+
+  const ModelConfig& config() const { return config_; }
+  ModelContext context(const BackendEntry& backend, int num_threads) const {
+    return {&config_, &weights_, &backend, num_threads};
+  }
+
+ private:
+  ModelConfig config_;
+  std::unique_ptr<TensorFile> file_;
+  HostModel weights_;
+};
+
+// What one layer produced, as raw values in canonical order.
+struct LayerCapture {
+  std::vector<std::byte> hidden;        // rows that left the layer
+  std::vector<float> scores;            // [num_kv_heads, prefix]; empty if nothing was scored
+  std::vector<std::int32_t> positions;  // [num_kv_heads, kept]
+  std::vector<std::byte> cache;         // keys by head, then values
+  friend bool operator==(const LayerCapture&, const LayerCapture&) = default;
+};
+
+struct RunCapture {
+  std::vector<LayerCapture> layers;
+  std::vector<float> prefill_logits;
+  std::vector<std::int32_t> tokens;  // greedy
+  ComponentBytes planned_peak;
+  ComponentBytes measured_peak;
+  std::int64_t reserved_bytes = 0;
+};
+
+struct RunSetup {
+  const BackendEntry* backend = nullptr;
+  int num_threads = 1;
+  PrefillOptions options;  // max_new_tokens greedy tokens are generated
+  bool capture_layers = true;
+  std::vector<std::int32_t> forced_tokens;  // fed instead of the greedy choice, while they last
+  std::vector<std::vector<float>>* logits = nullptr;  // if set: logits before each token
+};
+
+// Plans, reserves, prefills, decodes. Errors end the calling test with a failure and an empty
+// capture.
+RunCapture run_model(const ModelFolder& model, const std::vector<std::int32_t>& prompt,
+                     const RunSetup& setup);
+
+// Deterministic token ids in [first_id, vocab).
+std::vector<std::int32_t> random_prompt(std::int64_t prompt_len, std::int64_t vocab_size,
+                                        std::uint64_t seed);
+
+// Index of the first difference of two captures, in words; "" if they are equal bit for bit.
+std::string first_difference(const RunCapture& a, const RunCapture& b);
+
+// Every backend this machine can run.
+std::vector<const BackendEntry*> available_backends();
+
+}  // namespace tidekv::testing
