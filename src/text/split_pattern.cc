@@ -86,8 +86,9 @@ Result<SplitPattern> SplitPattern::compile(std::string_view pattern, const std::
   SplitPattern result;
   result.field_ = field;
   result.code_.reset(
-      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(rewritten.data()),  // NOLINT(cppcoreguidelines-pro-type-reinterpret-cast):
-                                                                     // PCRE2's byte type
+      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(
+                        rewritten.data()),  // NOLINT(cppcoreguidelines-pro-type-reinterpret-cast):
+                                            // PCRE2's byte type
                     rewritten.size(), PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &code,
                     &offset, context.get()));
   if (!result.code_) {

@@ -320,6 +320,10 @@ Result<TokenizerSpec> TokenizerEvents::finish(bool parsed) {
     return Error{ErrorCode::kBadFile,
                  file_ + ": model is missing; expected a byte-level BPE model"};
   }
+  if (!top_["model"].is_object()) {
+    return Error{ErrorCode::kBadFile,
+                 file_ + ": model is " + shown(top_["model"]) + "; expected an object"};
+  }
   for (const auto& [name, present] :
        {std::pair{"model.vocab", has_vocab_}, {"model.merges", has_merges_}}) {
     if (!present) {
