@@ -39,27 +39,6 @@ Status run_dry(const ModelContext& model, const ResolvedRequest& request, bool w
   return Ok{};
 }
 
-// Records into `result`, which outlives the session: releasing its buffers is part of the trace.
-Status record_dry_run(const ModelContext& model, const ResolvedRequest& request, bool with_timeline,
-                      DryRun& result) {
-  const BackendOptions options{.timeline_capacity = with_timeline ? kMaxTimelineEvents : 0};
-  const auto backend = create_dry_run(*model.backend, model.num_threads, options,
-                                      model.config->head_dim, &result.trace);
-  TIDEKV_ASSIGN(const auto session, Session::create(*backend, request.session));
-  const std::vector<std::int32_t> prompt(static_cast<std::size_t>(request.session.prompt_len));
-  TIDEKV_TRY(session->prefill(prompt));
-  if (request.session.growth_len > 0) {
-    TIDEKV_TRY(session->open_decode());
-  }
-  const Accountant& accountant = backend->accountant();
-  result.peak = accountant.peak();
-  result.num_events = accountant.num_events();
-  result.final_cache_bytes = final_cache_bytes(session->cache());
-  result.layers = retention_of(session->cache());
-  result.timeline = timeline_of(accountant);
-  return Ok{};
-}
-
 FormulaInput formula_input(const ModelContext& model, const ResolvedRequest& request,
                            std::span<const std::int64_t> layer_budgets) {
   const ModelConfig& config = *model.config;
@@ -144,7 +123,7 @@ std::int64_t closed_form_peak_bytes(const ModelContext& model, const ResolvedReq
 Result<Plan> make_plan(const ModelContext& model, const ResolvedRequest& request,
                        bool with_timeline) {
   DryRun dry;
-  TIDEKV_TRY(record_dry_run(model, request, with_timeline, dry));
+  TIDEKV_TRY(run_dry(model, request, with_timeline, &dry));
   Plan plan;
   plan.memory = place_allocations(dry.trace);
   plan.memory.peak = dry.peak;
