@@ -1,0 +1,25 @@
+# cmake -DNM=... -DARCHIVE=... -P kernel_symbols.cmake
+#
+# Fails if an object of the AVX-512 kernels defines a weak symbol: the linker could pick that copy
+# for code that must run without AVX-512 (docs/decisions/0006).
+execute_process(COMMAND ${NM} --defined-only ${ARCHIVE} OUTPUT_VARIABLE symbols
+                RESULT_VARIABLE status)
+if(NOT status EQUAL 0)
+  message(FATAL_ERROR "${NM} cannot read ${ARCHIVE}")
+endif()
+string(REPLACE "\n" ";" lines "${symbols}")
+set(object "")
+set(num_objects 0)
+foreach(line IN LISTS lines)
+  if(line MATCHES "^(.*\\.o):$")
+    set(object "${CMAKE_MATCH_1}")
+    if(object MATCHES "avx512")
+      math(EXPR num_objects "${num_objects} + 1")
+    endif()
+  elseif(object MATCHES "avx512" AND line MATCHES "^[0-9a-f]+ [WVuwv] (.*)$")
+    message(SEND_ERROR "${object} defines the weak symbol ${CMAKE_MATCH_1}")
+  endif()
+endforeach()
+if(NOT num_objects EQUAL 2)
+  message(FATAL_ERROR "expected 2 AVX-512 objects in ${ARCHIVE}, found ${num_objects}")
+endif()
