@@ -46,7 +46,8 @@ int main(int argc, char** argv) {
     std::cerr << report.error().message << '\n';
     return 1;
   }
-  std::cout << "The secret number of hazel-clover is" << report.value().text << '\n';
+  const std::string& text = report.value().text;  // the model goes on after its full stop
+  std::cout << "The secret number of hazel-clover is" << text.substr(0, text.find('\n')) << '\n';
   for (std::size_t layer = 0; layer < report.value().layers.size(); ++layer) {
     const auto& kept = report.value().layers[layer];
     std::cout << "layer " << layer << " kept " << kept.kept << " of " << kept.total << " tokens\n";
