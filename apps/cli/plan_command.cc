@@ -59,7 +59,11 @@ CLI::App* PlanCommand::add_to(CLI::App& program) {
   flags.group("Model");
   add_model_flags(flags, model_);
   const std::string shapes = "a published shape instead of a model: " + joined(shape_names());
-  flags.text({"--shape", "NAME", shapes.c_str()}, shape_);
+  std::vector<std::pair<std::string, std::optional<std::string>>> named_shapes;
+  for (const std::string& name : shape_names()) {
+    named_shapes.emplace_back(name, name);
+  }
+  flags.choice({"--shape", "NAME", shapes.c_str()}, shape_, named_shapes);
   add_threads_flag(flags, model_);
   add_prompt_flags(flags, prompt_);
   flags.tokens({"--prompt-len", "N", "tokens of the prompt, instead of its text; 128K: 131072"},

@@ -74,6 +74,8 @@ std::vector<std::string> method_names() {
   return names;
 }
 
+std::vector<std::string> shape_names() { return published_shape_names(); }
+
 class Engine::Impl {
  public:
   static Result<std::unique_ptr<Impl>> load(const std::string& path, const EngineOptions& options) {

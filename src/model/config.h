@@ -59,6 +59,7 @@ Result<ModelConfig> parse_model_config(const std::string& config_json,
 // One of the published shapes by name (llama-3.1-8b, mistral-7b-v0.2, llama-3.2-1b, qwen2.5-7b,
 // qwen3-8b, smollm2-135m): enough to plan memory without weights. The error lists the names.
 Result<ModelConfig> published_shape(const std::string& name);
+std::vector<std::string> published_shape_names();
 
 // Inverse frequencies [head_dim / 2] in FP32, rounded as Transformers rounds them.
 std::vector<float> rope_inverse_frequencies(const RopeConfig& rope, std::int64_t head_dim);

@@ -76,4 +76,12 @@ Result<ModelConfig> published_shape(const std::string& name) {
   return Error{ErrorCode::kNotFound, "no published shape '" + name + "'; expected one of " + names};
 }
 
+std::vector<std::string> published_shape_names() {
+  std::vector<std::string> names;
+  for (const Shape& shape : kShapes) {
+    names.emplace_back(shape.name);
+  }
+  return names;
+}
+
 }  // namespace tidekv
