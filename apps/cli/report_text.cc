@@ -95,6 +95,12 @@ void add_formula_rows(PlanTable& rows) {
              [](const PlanReport& plan) { return plan.formula.eq9_temp_bytes; });
   rows.bytes("  sum", [](const PlanReport& plan) { return plan.formula.eq9_total_bytes; });
   rows.bytes("peak - weights - Eq. (9)", deviation_bytes);
+  rows.text("  of Eq. (9)", [](const PlanReport& plan) {
+    const auto total = static_cast<double>(plan.formula.eq9_total_bytes);
+    return total > 0
+               ? fmt::format("{:+.1f} %", 100 * static_cast<double>(deviation_bytes(plan)) / total)
+               : "-";
+  });
 }
 
 std::string plan_title(const ModelInfo& model, const PlanReport& plan) {
