@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+"""Writes the seeds of the fuzz targets into corpus/: tiny valid files, and broken ones.
+
+Deterministic: running it again changes nothing. Files that a fuzzer found (found_*) are left alone.
+"""
+
+import json
+import pathlib
+import struct
+
+CORPUS = pathlib.Path(__file__).resolve().parent / "corpus"
+
+
+def write(target, name, data):
+    folder = CORPUS / target
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(data if isinstance(data, bytes) else data.encode())
+
+
+def compact(value):
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def safetensors_file(header, data_bytes):
+    text = header if isinstance(header, str) else compact(header)
+    raw = text.encode()
+    raw += b" " * (-len(raw) % 8)
+    return struct.pack("<Q", len(raw)) + raw + bytes(i % 251 for i in range(data_bytes))
+
+
+def tensor(dtype, shape, begin, end):
+    return {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
+
+
+def safetensors():
+    valid = {
+        "__metadata__": {"format": "pt"},
+        "scalar": tensor("F32", [], 0, 4),
+        "norm": tensor("F16", [4], 4, 12),
+        "embed": tensor("BF16", [3, 2], 12, 24),
+        "empty": tensor("BF16", [0, 7], 24, 24),
+        "ids": tensor("I64", [1], 24, 32),
+        "packed": tensor("F4", [2, 3], 32, 35),
+    }
+    write("safetensors", "valid", safetensors_file(valid, 35))
+    write("safetensors", "valid_no_tensors", safetensors_file({}, 0))
+    write("safetensors", "valid_leading_space", safetensors_file(" \t\r\n" + compact(valid), 35))
+    write("safetensors", "overlap",
+          safetensors_file({"a": tensor("F16", [2], 0, 4), "b": tensor("F16", [2], 2, 6)}, 6))
+    write("safetensors", "hole",
+          safetensors_file({"a": tensor("F16", [1], 0, 2), "b": tensor("F16", [1], 4, 6)}, 6))
+    write("safetensors", "rest", safetensors_file({"a": tensor("F16", [1], 0, 2)}, 4))
+    write("safetensors", "size_wraps", safetensors_file({"a": tensor("F32", [2**62 + 1], 0, 4)}, 4))
+    write("safetensors", "offset_wraps",
+          safetensors_file({"a": tensor("F32", [8], 2**64 - 32, 0)}, 32))
+    write("safetensors", "unaligned",
+          safetensors_file({"a": tensor("U8", [1], 0, 1), "b": tensor("F32", [1], 1, 5)}, 5))
+    write("safetensors", "unknown_dtype", safetensors_file({"a": tensor("F128", [1], 0, 16)}, 16))
+    write("safetensors", "duplicate",
+          safetensors_file('{"a":{"dtype":"F16","shape":[1],"data_offsets":[0,2]},'
+                           '"a":{"dtype":"F16","shape":[1],"data_offsets":[2,4]}}', 4))
+    write("safetensors", "deep", safetensors_file('{"a":' + "[" * 500, 0))
+    write("safetensors", "header_too_long", struct.pack("<Q", 2**63) + b"{}")
+    write("safetensors", "git_lfs",
+          "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 123\n")
+    write("safetensors", "gguf", b"GGUF" + struct.pack("<IQQ", 3, 1, 1))
+    write("safetensors", "zip", b"PK\x03\x04\x00\x00\x08\x08\x00\x00archive/data.pkl")
+
+
+def shard_index():
+    def index(shard):
+        return compact({"metadata": {"total_size": 4}, "weight_map": {"a": shard, "b": shard}})
+
+    write("shard_index", "valid", index("model-00001-of-00002.safetensors"))
+    for name, shard in [("parent", "../m.safetensors"), ("absolute", "/etc/m.safetensors"),
+                        ("inner", "x/m.safetensors"), ("hidden", ".safetensors"),
+                        ("pickle", "pytorch_model.bin"), ("number", 1), ("null", None)]:
+        write("shard_index", name, index(shard))
+    write("shard_index", "empty_map", '{"weight_map":{}}')
+    write("shard_index", "no_map", "{}")
+    write("shard_index", "duplicate", '{"weight_map":{"a":"m.safetensors","a":"m.safetensors"}}')
+
+
+def config():
+    common = {
+        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu",
+        "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "vocab_size": 300,
+        "max_position_embeddings": 512, "rms_norm_eps": 1e-05, "tie_word_embeddings": True,
+        "attention_bias": False, "mlp_bias": False,
+    }
+    llama3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
+              "high_freq_factor": 4.0, "original_max_position_embeddings": 64}
+    version_4 = {**common, "torch_dtype": "bfloat16", "eos_token_id": 1, "rope_theta": 10000.0,
+                 "rope_scaling": llama3}
+    version_5 = {**common, "dtype": "float16", "eos_token_id": [1, 2], "sliding_window": None,
+                 "rope_parameters": {**llama3, "rope_theta": 10000.0}}
+    write("config", "valid_4", compact(version_4))
+    write("config", "valid_5", compact(version_5))
+    write("config", "valid_generation",
+          compact({**version_4, "rope_scaling": None}) + "\0" + compact({"eos_token_id": [1, 3]}))
+    for name, change in [
+            ("mistral", {"model_type": "mistral"}), ("bias", {"attention_bias": True}),
+            ("window", {"sliding_window": 4096}), ("yarn", {"rope_scaling": {"rope_type": "yarn"}}),
+            ("quantised", {"quantization_config": {"bits": 4}}), ("zero_heads",
+            {"num_attention_heads": 0}), ("huge", {"hidden_size": 2**63}),
+            ("negative_layers", {"num_hidden_layers": -1}), ("wrong_type", {"vocab_size": "300"}),
+            ("odd_head", {"head_dim": 15}), ("two_thetas", {"rope_parameters": {"rope_theta": 5}}),
+            ("eos_out_of_range", {"eos_token_id": [0, 300]})]:
+        write("config", name, compact({**version_4, **change}))
+    write("config", "duplicate", '{"hidden_size":64,"hidden_size":64}')
+    write("config", "nan", '{"rms_norm_eps":NaN}')
+    write("config", "overflow", '{"rope_theta":1e400}')
+    write("config", "deep", '{"a":' + "[" * 500)
+
+
+def byte_alphabet():
+    """The 256 characters that stand for bytes in a byte-level vocabulary, in order of bytes."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [b for b in range(256) if b not in printable]
+    return [chr(b) if b in printable else chr(256 + others.index(b)) for b in range(256)]
+
+
+def tokenizer_json(**changes):
+    tokens = ["<s>", "</s>", *byte_alphabet(), "aa", "ab", "aab"]
+    added = [{"id": i, "content": tokens[i], "single_word": False, "lstrip": False,
+              "rstrip": False, "normalized": False, "special": True} for i in range(2)]
+    model = {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None,
+             "end_of_word_suffix": None, "fuse_unk": False, "byte_fallback": False,
+             "ignore_merges": False, "vocab": {token: i for i, token in enumerate(tokens)},
+             "merges": changes.pop("merges", ["a a", "a b", "a ab"])}
+    model.update(changes.pop("model", {}))
+    bos = {"id": "<s>", "ids": [0], "tokens": ["<s>"]}
+    text = {"Sequence": {"id": "A", "type_id": 0}}
+    whole = {
+        "version": "1.0", "truncation": None, "padding": None, "added_tokens": added,
+        "normalizer": None,
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True,
+                          "use_regex": True},
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, text], "pair": [text],
+            "special_tokens": {"<s>": bos}},
+        "decoder": {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True,
+                    "use_regex": True},
+        "model": model,
+    }
+    whole.update(changes)
+    return compact(whole)
+
+
+def split_by(pattern):
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True,
+                  "use_regex": False}
+    split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated",
+             "invert": False}
+    return {"type": "Sequence", "pretokenizers": [split, byte_level]}
+
+
+def tokenizer():
+    valid = tokenizer_json()
+    assert len(valid.encode()) <= 4096  # replay cuts it at every byte
+    write("tokenizer", "valid", valid)
+    write("tokenizer", "valid_merge_pairs",
+          tokenizer_json(merges=[["a", "a"], ["a", "b"], ["a", "ab"]]))
+    write("tokenizer", "valid_split", tokenizer_json(
+        pre_tokenizer=split_by(r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|\s+(?!\S)|\s+")))
+    write("tokenizer", "slow_pattern", tokenizer_json(pre_tokenizer=split_by(r"(a+)+$")))
+    write("tokenizer", "broken_pattern", tokenizer_json(pre_tokenizer=split_by(r"(a")))
+    write("tokenizer", "wordpiece", tokenizer_json(model={"type": "WordPiece"}))
+    write("tokenizer", "no_bytes", tokenizer_json(model={"vocab": {"a": 0, "b": 1}}))
+    write("tokenizer", "same_id", tokenizer_json(model={"vocab": {"a": 0, "b": 0}}))
+    write("tokenizer", "huge_id", tokenizer_json(model={"vocab": {"a": 2**63, "b": 2**31}}))
+    write("tokenizer", "negative_id", tokenizer_json(model={"vocab": {"a": -1}}))
+    write("tokenizer", "unknown_merge", tokenizer_json(merges=["a zz"]))
+    write("tokenizer", "merge_of_one", tokenizer_json(merges=["a"]))
+    write("tokenizer", "normalizer", tokenizer_json(normalizer={"type": "NFKC"}))
+    write("tokenizer", "duplicate", '{"model":{"vocab":{"a":0,"a":1}},"model":{}}')
+    write("tokenizer", "deep", '{"model":{"vocab":' + "[" * 500)
+    write("tokenizer", "not_an_object", "[]")
+
+
+if __name__ == "__main__":
+    safetensors()
+    shard_index()
+    config()
+    tokenizer()
