@@ -8,8 +8,10 @@ namespace tidekv::cli {
 namespace {
 
 // A signal handler reaches nothing but globals; these two are this program's only ones.
+// NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables): as said
 std::atomic<bool> stop_requested{false};
 std::atomic<bool> interrupt_seen{false};
+// NOLINTEND(cppcoreguidelines-avoid-non-const-global-variables)
 static_assert(std::atomic<bool>::is_always_lock_free, "set inside a signal handler");
 
 extern "C" void on_interrupt(int /*signal*/) {
