@@ -7,6 +7,7 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "command.h"
@@ -73,6 +74,12 @@ std::optional<int> parse(CLI::App& program, int argc, char** argv) {
     return print_help(std::string(version_text.what()) + "\n");
   } catch (const CLI::ExtrasError&) {
     return fail(explain_extras(program), kExitUsage);
+  } catch (const CLI::ArgumentMismatch& error) {
+    // The parser runs out of arguments only after the last one.
+    const std::string flag = printable(argv[argc - 1]);
+    const bool missing = std::string_view(error.what()).find("required") != std::string_view::npos;
+    return fail((missing ? flag + ": a value is missing" : error.what()) + see_help(program),
+                kExitUsage);
   } catch (const CLI::ParseError& error) {
     return fail(std::string(error.what()) + see_help(program), kExitUsage);
   }
@@ -91,6 +98,7 @@ int run_program(int argc, char** argv) {
   program.set_version_flag("--version", std::string("tidekv ") + version(),
                            "print the version and exit");
   program.get_formatter()->column_width(34);
+  program.require_subcommand(0, 1);
   const std::vector<Entry> entries = add_commands(program);
   program.footer(kExitCodes);
   if (argc < 2) {

@@ -1,0 +1,474 @@
+// The program as users run it: flags, streams, exit codes, files, Ctrl-C.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace tidekv {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::MatchesRegex;
+using testing::Not;
+using testing::StartsWith;
+
+const std::string kProgram = TIDEKV_BINARY_DIR "/tidekv";
+const std::string kModel = TIDEKV_SOURCE_DIR "/models/needle";
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream content;
+  content << file.rdbuf();
+  return content.str();
+}
+
+void write_file(const std::string& path, const std::string& content) {
+  std::ofstream(path, std::ios::binary) << content;
+}
+
+bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
+struct Outcome {
+  int exit_code = -1;  // negative: the signal that ended it
+  std::string out;
+  std::string err;
+};
+
+class Cli : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = testing::TempDir() + "tidekv_cli_XXXXXX";
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override {
+    for (const char* name : {"in", "out", "err", "a", "b", "a.json", "b.json", "a.csv"}) {
+      ::unlink(path(name).c_str());
+    }
+    ::rmdir(folder_.c_str());
+  }
+
+  std::string path(const std::string& name) const { return folder_ + "/" + name; }
+
+  // Starts the program with stdin from the file "in" and output to the files "out" and "err".
+  pid_t start(std::vector<std::string> arguments, const std::string& out) {
+    arguments.insert(arguments.begin(), kProgram);
+    std::vector<char*> argv;
+    for (std::string& argument : arguments) {
+      argv.push_back(argument.data());
+    }
+    argv.push_back(nullptr);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 0, path("in").c_str(), O_RDONLY | O_CREAT, 0600);
+    posix_spawn_file_actions_addopen(&actions, 1, out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    posix_spawn_file_actions_addopen(&actions, 2, path("err").c_str(), O_WRONLY | O_CREAT | O_TRUNC,
+                                     0600);
+    pid_t pid = -1;
+    const int failure =
+        ::posix_spawn(&pid, kProgram.c_str(), &actions, nullptr, argv.data(), environ);
+    posix_spawn_file_actions_destroy(&actions);
+    EXPECT_EQ(failure, 0) << kProgram;
+    return pid;
+  }
+
+  Outcome finish(pid_t pid) {
+    int status = 0;
+    EXPECT_EQ(::waitpid(pid, &status, 0), pid);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), read_file(path("out")),
+            read_file(path("err"))};
+  }
+
+  Outcome run(const std::vector<std::string>& arguments, const std::string& out = "") {
+    return finish(start(arguments, out.empty() ? path("out") : out));
+  }
+
+  // `tidekv COMMAND -m needle ARGUMENTS`.
+  Outcome needle(const std::string& command, const std::vector<std::string>& arguments) {
+    std::vector<std::string> all = {command, "-m", kModel};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    return run(all);
+  }
+
+  static json examples() { return json::parse(read_file(kModel + "/examples.json")); }
+
+ private:
+  std::string folder_;
+};
+
+std::vector<std::string> operator+(std::vector<std::string> a, const std::vector<std::string>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+TEST_F(Cli, PrintsVersionAndHelpOnStdout) {
+  const Outcome version = run({"--version"});
+  EXPECT_EQ(version.exit_code, 0);
+  EXPECT_THAT(version.out, MatchesRegex("tidekv [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+  const Outcome help = run({"--help"});
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_THAT(help.out, HasSubstr("Exit codes"));
+  for (const char* command : {"run", "plan", "inspect", "tokenize"}) {
+    EXPECT_THAT(help.out, HasSubstr(command));
+    const Outcome own = run({command, "--help"});
+    EXPECT_EQ(own.exit_code, 0);
+    EXPECT_THAT(own.out, HasSubstr("--model"));
+  }
+}
+
+TEST_F(Cli, PutsTheAnswerAloneOnStdout) {
+  const json example = examples().at(0);
+  write_file(path("in"), example.at("prompt").get<std::string>());
+  const Outcome outcome = needle("run", {"-f", "-", "-n", "8", "--temp", "0", "--budget", "256"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, StartsWith(example.at("answer").get<std::string>()));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("kept")));
+  EXPECT_THAT(outcome.err, HasSubstr("kept 256 of 996 tokens a layer"));
+}
+
+TEST_F(Cli, SaysSoWhenNothingWasEvicted) {
+  const Outcome fits = needle("run", {"-p", "The river kept", "-n", "1"});
+  EXPECT_THAT(fits.err, MatchesRegex("kept all [0-9]+ tokens a layer .the prompt fits the "
+                                     "budget.\n[^\r]*"));
+}
+
+TEST_F(Cli, PlansWhatItRunsToTheByte) {
+  const std::vector<std::string> flags = {"-p",       examples().at(1).at("prompt"),
+                                          "-n",       "5",
+                                          "--chunk",  "100",
+                                          "--budget", "64",
+                                          "--window", "16",
+                                          "--report", "json"};
+  for (const char* method : {"tidekv-snap", "snapkv", "full"}) {
+    const Outcome planned = needle("plan", flags + std::vector<std::string>{"--method", method});
+    const Outcome ran = needle(
+        "run", flags + std::vector<std::string>{"--method", method, "--report-file", path("a")});
+    ASSERT_EQ(planned.exit_code, 0) << planned.err;
+    ASSERT_EQ(ran.exit_code, 0) << ran.err;
+    const json plan = json::parse(planned.out);
+    const json report = json::parse(read_file(path("a")));
+    EXPECT_GT(plan.at("peak_bytes"), plan.at("weights_bytes"));
+    for (const auto& [key, value] : plan.items()) {
+      EXPECT_EQ(report.at(key), value) << method << " " << key;
+    }
+    for (const char* key : {"process_peak_bytes", "prefill_seconds", "compress_seconds",
+                            "ttft_seconds", "decode_seconds", "generated_tokens"}) {
+      EXPECT_TRUE(report.contains(key)) << key;
+    }
+    std::int64_t sum = 0;
+    for (const auto& [name, bytes] : plan.at("components").items()) {
+      sum += bytes.get<std::int64_t>();
+    }
+    EXPECT_EQ(sum, plan.at("peak_bytes"));
+  }
+}
+
+TEST_F(Cli, PlansSeveralMethodsAtOnce) {
+  const std::vector<std::string> flags = {"--prompt-len", "2K",       "--method",
+                                          "full,snapkv",  "--method", "tidekv-snap"};
+  const Outcome text = needle("plan", flags);
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(text.out, MatchesRegex("(.|\n)*method +full +snapkv +tidekv-snap\n(.|\n)*"));
+  const json plans =
+      json::parse(needle("plan", flags + std::vector<std::string>{"--report", "json"}).out);
+  ASSERT_EQ(plans.size(), 3U);
+  EXPECT_EQ(plans.at(2).at("method"), "tidekv-snap");
+  EXPECT_EQ(plans.at(2).at("prompt_len"), 2048);
+}
+
+TEST_F(Cli, PlansAPublishedShapeWithoutAModel) {
+  const Outcome outcome =
+      run({"plan", "--shape", "llama-3.1-8b", "--prompt-len", "64K", "--report", "json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const json plan = json::parse(outcome.out);
+  EXPECT_EQ(plan.at("layers").size(), 32U);
+  EXPECT_EQ(plan.at("layers").at(0), (json{{"kept", 4096}, {"total", 65536}}));
+  // 32 layers x 2 x 8 KV heads x 4,096 tokens x 128 x 2 bytes.
+  EXPECT_EQ(plan.at("final_cache_bytes"), 536870912);
+}
+
+TEST_F(Cli, AcceptsSizesAsTheyAreWritten) {
+  const std::vector<std::pair<std::string, std::string>> sizes = {
+      {"8G", "8,589,934,592"},  {"512M", "536,870,912"}, {"1.5GiB", "1,610,612,736"},
+      {"2GB", "2,000,000,000"}, {"64k", "65,536"},       {"1000000", "1,000,000"},
+      {"0.5m", "524,288"},
+  };
+  for (const auto& [typed, shown] : sizes) {
+    const Outcome outcome = needle("plan", {"--prompt-len", "10", "--memory-limit", typed});
+    EXPECT_THAT(outcome.out, HasSubstr(" " + shown + " ")) << typed << outcome.err;
+  }
+}
+
+TEST_F(Cli, RefusesWhatDoesNotFitBeforeAnyWork) {
+  const std::vector<std::string> flags = {"-p", "The river", "--memory-limit", "1M"};
+  const Outcome ran = needle("run", flags);
+  EXPECT_EQ(ran.exit_code, 4);
+  EXPECT_THAT(ran.out, IsEmpty());
+  EXPECT_THAT(ran.err, HasSubstr("1048576"));
+  const Outcome planned = needle("plan", flags);
+  EXPECT_EQ(planned.exit_code, 4);
+  EXPECT_THAT(planned.out, HasSubstr("NO"));
+}
+
+TEST_F(Cli, NamesTheFlagAndWhatWouldBeRight) {
+  struct Case {
+    std::vector<std::string> flags;
+    std::string expected;
+  };
+  const std::vector<Case> cases = {
+      {{"--budget", "0"}, "--budget: '0' is not a whole number from 1"},
+      {{"--budget", "1e3"}, "--budget: '1e3' is not a whole number"},
+      {{"--kernel", "4"}, "--kernel: '4' is even; must be odd"},
+      {{"-n", "-2"}, "-n: '-2' is not a whole number from -1"},
+      {{"--temp", "nan"}, "--temp: 'nan' is not a number from 0"},
+      {{"--top-p", "1.5"}, "--top-p: '1.5' is not a number from 0 to 1"},
+      {{"--memory-limit", "8X"}, "--memory-limit: '8X' is not a size"},
+      {{"--memory-limit", "0"}, "--memory-limit: '0' is not a size of more than 0 bytes"},
+      {{"--memory-limit", "9999999999999T"}, "--memory-limit: '9999999999999T' is not a size"},
+      {{"--method", "snap"}, "--method: 'snap' is not one of tidekv-snap, snapkv, full"},
+      {{"--report", "xml"}, "--report: 'xml' is not one of text, json"},
+      {{"--dtype", "f16"}, "--dtype: 'f16' is not one of auto, bf16, f32"},
+      {{"--chunk", "all"}, "--chunk: 'all' is not a whole number"},
+      {{"-t", "0"}, "-t: '0' is not a whole number from 1"},
+      {{"-s", "x"}, "-s: 'x' is not a whole number"},
+      {{"-n"}, "-n: a value is missing"},
+      {{"--budgets", "9"}, "--budgets is not a flag; did you mean --budget?"},
+      {{"-ngl", "99"}, "-ngl is not a flag here"},
+      {{"--report-file="}, "--report-file=: a value is missing"},
+      {{"-f", "-"}, "give the prompt once"},
+      {{"two", "words"}, "'two' is left over"},
+      {{"plan"}, "'plan' is left over"},
+      {{"-e", "-p", "\\q"}, "'\\\\q' is not an escape"},
+  };
+  for (const Case& wrong : cases) {
+    const Outcome outcome = needle("run", std::vector<std::string>{"-p", "a"} + wrong.flags);
+    EXPECT_EQ(outcome.exit_code, 2) << wrong.expected;
+    EXPECT_THAT(outcome.err, HasSubstr(wrong.expected));
+    EXPECT_THAT(outcome.out, IsEmpty());
+  }
+}
+
+TEST_F(Cli, AsksForWhatIsMissing) {
+  EXPECT_EQ(run({}).exit_code, 2);
+  EXPECT_EQ(run({"walk"}).exit_code, 2);
+  EXPECT_THAT(run({"walk"}).err, HasSubstr("'walk' is not a command"));
+  EXPECT_THAT(run({"-m", kModel, "-p", "a"}).err, HasSubstr("the first word is run, plan"));
+  EXPECT_THAT(run({"run", "-p", "a"}).err, HasSubstr("-m FOLDER"));
+  EXPECT_THAT(needle("run", {}).err, HasSubstr("-p TEXT or -f FILE"));
+  EXPECT_THAT(needle("plan", {}).err, HasSubstr("--prompt-len"));
+  EXPECT_THAT(run({"plan", "--prompt-len", "9"}).err, HasSubstr("-m FOLDER or --shape"));
+}
+
+TEST_F(Cli, RefusesAnEmptyPrompt) {
+  EXPECT_THAT(needle("run", {"-p", ""}).err, HasSubstr("the prompt is empty"));
+  write_file(path("a"), "\n");
+  const Outcome outcome = needle("run", {"-f", path("a")});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("the prompt is empty"));
+}
+
+TEST_F(Cli, NamesBothNumbersWhenThePromptExceedsTheContext) {
+  const Outcome outcome = needle("run", {"-p", examples().at(0).at("prompt"), "-c", "500"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("996"));
+  EXPECT_THAT(outcome.err, HasSubstr("500"));
+}
+
+TEST_F(Cli, ReportsFilesThatCannotBeRead) {
+  const Outcome no_model = run({"run", "-m", path("none"), "-p", "a"});
+  EXPECT_EQ(no_model.exit_code, 3);
+  EXPECT_THAT(no_model.err, HasSubstr(path("none")));
+  const Outcome no_prompt = needle("run", {"-f", path("none")});
+  EXPECT_EQ(no_prompt.exit_code, 3);
+  EXPECT_THAT(no_prompt.err, HasSubstr(path("none")));
+  EXPECT_EQ(needle("run", {"-f", path("")}).exit_code, 3);
+}
+
+TEST_F(Cli, ChecksOutputFilesBeforeTheRun) {
+  for (const char* flag : {"--report-file", "--timeline"}) {
+    const Outcome outcome = needle("run", {"-p", "a", flag, path("none/report")});
+    EXPECT_EQ(outcome.exit_code, 3);
+    EXPECT_THAT(outcome.err, HasSubstr(flag));
+    EXPECT_THAT(outcome.out, IsEmpty());
+  }
+}
+
+TEST_F(Cli, ReportsWritesThatFail) {
+  const Outcome report = needle("run", {"-p", "a", "-n", "1", "--report-file", "/dev/full"});
+  EXPECT_EQ(report.exit_code, 3);
+  EXPECT_THAT(report.err, HasSubstr("/dev/full: cannot write"));
+  const Outcome text =
+      run({"run", "-m", kModel, "-p", "a", "-n", "9", "--ignore-eos"}, "/dev/full");
+  EXPECT_EQ(text.exit_code, 1);
+  EXPECT_THAT(text.err, HasSubstr("stdout: cannot write"));
+}
+
+TEST_F(Cli, LeavesNoEmptyReportAndKeepsAnOldOneWhenItFails) {
+  needle("run", {"-p", "a", "-c", "1", "--report-file", path("a")});
+  EXPECT_FALSE(exists(path("a")));
+  write_file(path("b"), "old");
+  needle("run", {"-p", "a", "-c", "1", "--report-file", path("b")});
+  EXPECT_EQ(read_file(path("b")), "old");
+}
+
+TEST_F(Cli, ReadsAPromptFromFlagFileAndStdinAlike) {
+  const std::string text = "The river kept its slow pace.\n";
+  write_file(path("a"), text + "\n");
+  write_file(path("in"), text + "\n");
+  const Outcome flag = needle("tokenize", {"-p", text, "--ids"});
+  EXPECT_EQ(flag.exit_code, 0) << flag.err;
+  EXPECT_EQ(needle("tokenize", {"-f", path("a"), "--ids"}).out, flag.out);
+  EXPECT_EQ(needle("tokenize", {"-f", "-", "--ids"}).out, flag.out);
+  EXPECT_EQ(needle("tokenize", {"-e", "-p", "The river kept its \\x73low pace.\\n", "--ids"}).out,
+            flag.out);
+}
+
+TEST_F(Cli, ReadsFilesAsBytes) {
+  write_file(path("a"), std::string("a\0b\xff\r", 5));
+  const Outcome outcome = needle("tokenize", {"-f", path("a"), "--no-bos"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("'a'"));
+  EXPECT_THAT(outcome.out, HasSubstr("'b'"));
+  EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 5);
+}
+
+TEST_F(Cli, ListsTokensWithControlBytesEscaped) {
+  const Outcome outcome = needle("tokenize", {"-p", "Rain\n\x1b[31m"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, MatchesRegex(" +0 -> '[^']+'\n( +[0-9]+ -> '[^'\n\x1b]+'\n)+"));
+  EXPECT_THAT(outcome.out, HasSubstr("\\n"));
+  const json pieces = json::parse(needle("tokenize", {"-p", "Rain", "--no-bos", "--json"}).out);
+  std::string text;
+  for (const json& piece : pieces) {
+    text += piece.at("piece").get<std::string>();
+  }
+  EXPECT_EQ(text, "Rain");
+}
+
+TEST_F(Cli, InspectsConfigTensorsAndTokenizer) {
+  const Outcome text = needle("inspect", {});
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("32,768 tokens"));
+  EXPECT_THAT(text.out, HasSubstr("model.embed_tokens.weight"));
+  const json model = json::parse(needle("inspect", {"--report", "json"}).out);
+  EXPECT_EQ(model.at("num_layers"), 6);
+  EXPECT_EQ(model.at("vocab_size"), 4096);
+  std::int64_t bytes = 0;
+  for (const json& tensor : model.at("tensors")) {
+    bytes += tensor.at("num_bytes").get<std::int64_t>();
+  }
+  EXPECT_EQ(bytes, model.at("weights_bytes"));
+}
+
+TEST_F(Cli, GeneratesUpToTheContextWithMinusOne) {
+  const std::vector<std::string> flags = {"-p", "a b c", "-n", "-1", "--ignore-eos"};
+  const json plan =
+      json::parse(needle("plan", flags + std::vector<std::string>{"--report", "json"}).out);
+  const std::int64_t context = plan.at("prompt_len").get<std::int64_t>() + 5;
+  const Outcome outcome =
+      needle("run", flags + std::vector<std::string>{"-c", std::to_string(context), "--report-file",
+                                                     path("a.json")});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(json::parse(read_file(path("a.json"))).at("generated_tokens"), 5);
+}
+
+TEST_F(Cli, RepeatsASeededRun) {
+  const std::vector<std::string> flags = {"-p", " Dolphin travel orbit", "-n", "24", "--temp",
+                                          "2",  "--ignore-eos"};
+  const auto text = [&](const char* seed) {
+    return needle("run", flags + std::vector<std::string>{"-s", seed}).out;
+  };
+  const std::string first = text("7");
+  EXPECT_EQ(text("7"), first);
+  EXPECT_NE(text("8"), first);
+}
+
+TEST_F(Cli, WritesATimelineWhoseHighestPointIsThePeak) {
+  const std::vector<std::string> flags = {"-p",
+                                          examples().at(0).at("prompt"),
+                                          "-n",
+                                          "3",
+                                          "--budget",
+                                          "100",
+                                          "--timeline",
+                                          path("a.csv"),
+                                          "--report-file",
+                                          path("a.json")};
+  for (const char* command : {"plan", "run"}) {
+    const Outcome outcome = needle(command, flags);
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    std::istringstream csv(read_file(path("a.csv")));
+    std::string line;
+    std::getline(csv, line);
+    EXPECT_EQ(line, "method,stage,layer,component,delta_bytes,live_bytes");
+    std::int64_t highest = 0;
+    std::int64_t live = 0;
+    while (std::getline(csv, line)) {
+      const std::size_t last = line.rfind(',');
+      const std::size_t before = line.rfind(',', last - 1);
+      live += std::stoll(line.substr(before + 1));
+      EXPECT_EQ(live, std::stoll(line.substr(last + 1)));
+      highest = std::max(highest, live);
+    }
+    EXPECT_EQ(highest, json::parse(read_file(path("a.json"))).at("peak_bytes"));
+  }
+}
+
+TEST_F(Cli, GivesEqualDigestsForEqualWork) {
+  const auto digests = [&](const char* key_block) {
+    needle("run", {"-p", examples().at(0).at("prompt"), "-n", "1", "--budget", "64", "--digest",
+                   "--key-block", key_block, "--report-file", path("a.json")});
+    return json::parse(read_file(path("a.json"))).at("digests");
+  };
+  const json first = digests("1024");
+  ASSERT_EQ(first.size(), 6U);
+  EXPECT_THAT(first.at(5).at("cache").get<std::string>(), MatchesRegex("[0-9a-f]{16}"));
+  EXPECT_NE(first.at(4), first.at(5));
+  EXPECT_EQ(digests("100"), first);
+}
+
+// About 25,000 tokens, one sentence after another.
+std::string long_prompt() {
+  std::string text;
+  while (text.size() < 100000) {
+    text += " Rain fell on the quiet hills. The river kept its slow pace.";
+  }
+  return text;
+}
+
+TEST_F(Cli, StopsWithinASecondOfCtrlC) {
+  write_file(path("a"), long_prompt());
+  const pid_t pid =
+      start({"run", "-m", kModel, "-f", path("a"), "--chunk", "64", "-t", "1"}, path("out"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  ASSERT_EQ(::kill(pid, SIGINT), 0);
+  const auto sent = std::chrono::steady_clock::now();
+  const Outcome outcome = finish(pid);
+  EXPECT_EQ(outcome.exit_code, 130) << outcome.err;
+  EXPECT_LT(std::chrono::steady_clock::now() - sent, std::chrono::seconds(1));
+  EXPECT_THAT(outcome.out, IsEmpty());
+}
+
+TEST_F(Cli, ShowsNoProgressForAQuickPrefill) {
+  const Outcome outcome = needle("run", {"-p", "The river", "-n", "1"});
+  EXPECT_THAT(outcome.err, Not(HasSubstr("prefill: layer")));
+}
+
+}  // namespace
+}  // namespace tidekv
