@@ -1,9 +1,12 @@
 // Allocation, its account, and its failure, as every backend must have them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -196,6 +199,58 @@ TEST_P(Memory, AllocationsOfAPlanNeverTouchOneAnother) {
       live.erase(dying);
     }
     EXPECT_TRUE(std::all_of(live.begin(), live.end(), holds_its_pattern)) << "trial " << trial;
+  }
+}
+
+// Memory that ends, and begins, where the next byte may not be touched, as a mapped file may.
+class GuardedPages {
+ public:
+  explicit GuardedPages(std::int64_t bytes) : page_(::sysconf(_SC_PAGESIZE)) {
+    inner_ = (bytes + page_ - 1) / page_ * page_;
+    void* mapped = ::mmap(nullptr, static_cast<std::size_t>(inner_ + 2 * page_), PROT_NONE,
+                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    EXPECT_NE(mapped, MAP_FAILED);
+    base_ = static_cast<std::byte*>(mapped);
+    EXPECT_EQ(::mprotect(first(), static_cast<std::size_t>(inner_), PROT_READ | PROT_WRITE), 0);
+  }
+  GuardedPages(const GuardedPages&) = delete;
+  GuardedPages& operator=(const GuardedPages&) = delete;
+  ~GuardedPages() { ::munmap(base_, static_cast<std::size_t>(inner_ + 2 * page_)); }
+
+  std::byte* first() { return base_ + page_; }
+  std::byte* last(std::int64_t bytes) { return first() + inner_ - bytes; }
+
+ private:
+  std::int64_t page_;
+  std::int64_t inner_ = 0;
+  std::byte* base_ = nullptr;
+};
+
+TEST_P(Memory, NoOperationReadsAByteBesideTheWeights) {
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    for (const std::int64_t rows : {1, 5, 17, 33}) {
+      for (const std::int64_t cols : {1, 3, 15, 17, 31, 33, 70, 257}) {
+        const HostTensor w = random_.normals(dtype, rows, cols);
+        const auto bytes = static_cast<std::int64_t>(w.bytes().size());
+        GuardedPages pages(bytes);
+        for (std::byte* const at : {pages.first(), pages.last(bytes)}) {
+          std::memcpy(at, w.bytes().data(), w.bytes().size());
+          const auto imported = backend().import_weights({at, dtype, rows, cols});
+          ASSERT_TRUE(imported.ok());
+          const DeviceTensor a = device_.put(random_.normals(DType::kBF16, 3, cols));
+          const DeviceTensor product = device_.garbage(DType::kF32, 3, rows);
+          backend().matmul(a.view, imported.value(), product.view, MatmulMode::kStore);
+          const DeviceTensor normed = device_.garbage(DType::kBF16, 3, cols);
+          backend().rms_norm(a.view, imported.value().rows_at(rows - 1, 1), 1e-5F, normed.view);
+          HostTensor ids(DType::kI32, 1, 3);
+          ids.set(0, 1, static_cast<double>(rows - 1));
+          const DeviceTensor embedded = device_.garbage(DType::kBF16, 3, cols);
+          backend().embed(imported.value(), device_.put(ids).view, embedded.view);
+          ASSERT_TRUE(same_bits(device_.get(product.view),
+                                device_.matmul(device_.get(a.view), w, DType::kF32)));
+        }
+      }
+    }
   }
 }
 
