@@ -165,7 +165,8 @@ def tokenizer():
           tokenizer_json(merges=[["a", "a"], ["a", "b"], ["a", "ab"]]))
     write("tokenizer", "valid_split", tokenizer_json(
         pre_tokenizer=split_by(r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|\s+(?!\S)|\s+")))
-    write("tokenizer", "slow_pattern", tokenizer_json(pre_tokenizer=split_by(r"(a+)+$")))
+    write("tokenizer", "text", valid + "\0<s> aab\n\n  12345 " + "a" * 40 + "\u00e9\U0001F600</s>")
+    write("tokenizer", "slow_pattern", tokenizer_json(pre_tokenizer=split_by(r"(a+)+$")) + "\0" + "a" * 40 + "!")
     write("tokenizer", "broken_pattern", tokenizer_json(pre_tokenizer=split_by(r"(a")))
     write("tokenizer", "wordpiece", tokenizer_json(model={"type": "WordPiece"}))
     write("tokenizer", "no_bytes", tokenizer_json(model={"vocab": {"a": 0, "b": 1}}))

@@ -1,7 +1,7 @@
 #include "io/shard_index.h"
 
 #include <algorithm>
-#include <utility>
+#include <optional>
 
 #include "io/field_reader.h"
 #include "io/json_value.h"
@@ -33,11 +33,12 @@ Result<ShardIndex> parse_shard_index(std::string_view json, const std::string& f
   for (const JsonMember& entry : weight_map->members()) {
     constexpr std::string_view kExpected =
         "the plain name of a .safetensors file in the same folder (letters, digits, '-', '_', '.')";
-    TIDEKV_ASSIGN(std::string shard, weight_map->string(entry.key, kExpected));
-    if (!is_plain_name(shard)) {
+    // Not looked up by name again: an index may be large, and a look-up is linear.
+    const auto* shard = std::get_if<std::string>(&entry.value.data);
+    if (shard == nullptr || !is_plain_name(*shard)) {
       return weight_map->error(ErrorCode::kBadFile, entry.key, kExpected);
     }
-    index.emplace(entry.key, std::move(shard));
+    index.emplace(entry.key, *shard);
   }
   return index;
 }

@@ -8,6 +8,8 @@
 #include <fstream>
 #include <string>
 
+#include "io/shard_index.h"
+
 namespace tidekv {
 namespace {
 
@@ -251,6 +253,18 @@ TEST_F(TensorFileTest, RefusesAnIndexWithoutAUsableMap) {
     EXPECT_THAT(error_of_folder(), HasSubstr(path(kIndex))) << index;
     EXPECT_THAT(error_of_folder(), testing::ContainsRegex("expected|appears twice")) << index;
   }
+}
+
+// A look-up that walks the list for each entry would take minutes.
+TEST(ShardIndex, ReadsAHundredThousandEntries) {
+  std::string json = R"({"weight_map": {)";
+  for (int i = 0; i < 100'000; ++i) {
+    json += (i == 0 ? "\"t" : ", \"t") + std::to_string(i) + R"(": "m-1.safetensors")";
+  }
+  const auto index = parse_shard_index(json + "}}", "i.json");
+  ASSERT_TRUE(index.ok()) << index.error().message;
+  EXPECT_EQ(index.value().size(), 100'000U);
+  EXPECT_EQ(index.value().at("t99999"), "m-1.safetensors");
 }
 
 }  // namespace
