@@ -1,0 +1,169 @@
+// Out of memory is a result: every device allocation and every operator new fails once; the request
+// ends with a clean error, memory returns to where it was, and the next request works.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "engine/request_runner.h"
+#include "system/allocation_hooks.h"
+#include "system/model_run.h"
+#include "tidekv/engine.h"
+
+namespace tidekv::testing {
+namespace {
+
+const std::string kToyFolder = std::string(TIDEKV_SOURCE_DIR) + "/tests/data/models/toy2";
+
+Request toy_request() {
+  Request request;
+  request.prompt = random_prompt(150, 259, 11);
+  request.prefill.budget = 64;
+  request.prefill.chunk_len = 40;
+  request.prefill.max_new_tokens = 3;
+  request.sampling.temperature = 0;
+  request.ignore_eos = true;
+  return request;
+}
+
+Engine load_toy() {
+  Result<Engine> engine = Engine::load(kToyFolder, {.num_threads = 2});
+  if (!engine.ok()) {
+    ADD_FAILURE() << engine.error().message;
+    std::abort();
+  }
+  return std::move(engine).value();
+}
+
+TEST(FailureInjection, EveryDeviceAllocationMayFail) {
+  const ModelFolder model("tests/data/models/toy2");
+  const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(kToyFolder).value();
+  ThreadPool pool(2);
+  const Request request = toy_request();
+  for (const BackendEntry* backend : available_backends()) {
+    RunContext context{model.context(*backend, 2), tokenizer.get(), &pool};
+    const Result<RunReport> expected = run_request(context, request, {});
+    ASSERT_TRUE(expected.ok()) << expected.error().message;
+    std::int64_t failures = 0;
+    for (std::int64_t nth = 0;; ++nth) {
+      context.fail_allocation = nth;
+      const std::int64_t before = live_allocations();
+      bool ok = false;
+      {
+        const Result<RunReport> report = run_request(context, request, {});
+        ok = report.ok();
+        if (!ok) {
+          EXPECT_EQ(report.error().code, ErrorCode::kOutOfMemory);
+          ++failures;
+        }
+      }
+      EXPECT_EQ(live_allocations(), before) << "allocation " << nth;
+      context.fail_allocation = -1;
+      const Result<RunReport> next = run_request(context, request, {});
+      ASSERT_TRUE(next.ok());
+      EXPECT_EQ(next.value().tokens, expected.value().tokens) << "after failure " << nth;
+      if (ok) {
+        break;
+      }
+    }
+    EXPECT_GT(failures, 30);
+  }
+}
+
+TEST(FailureInjection, EveryOperatorNewOfARequestMayFail) {
+  const Engine engine = load_toy();
+  const Request request = toy_request();
+  const std::vector<std::int32_t> expected = engine.generate(request, {}).value().tokens;
+  std::int64_t failures = 0;
+  for (std::int64_t nth = 0;; ++nth) {
+    const std::int64_t before = live_allocations();
+    bool happened = false;
+    {
+      NewFailsAt injection(nth);
+      const Result<RunReport> report = engine.generate(request, {});
+      happened = injection.happened();
+      if (report.ok()) {  // the standard library's sort goes on without its extra buffer
+        ASSERT_EQ(report.value().tokens, expected) << "operator new " << nth;
+      } else {
+        ASSERT_TRUE(happened);
+        ASSERT_EQ(report.error().code, ErrorCode::kOutOfMemory);
+        ++failures;
+      }
+    }
+    ASSERT_EQ(live_allocations(), before) << "operator new " << nth;
+    if (!happened) {
+      break;
+    }
+  }
+  EXPECT_GT(failures, 50);
+  EXPECT_EQ(engine.generate(request, {}).value().tokens, expected);
+}
+
+TEST(FailureInjection, EveryOperatorNewOfLoadingMayFail) {
+  std::int64_t failures = 0;
+  // Steps grow, so that thousands of small allocations take seconds; the first 200 are all tried.
+  for (std::int64_t nth = 0;; nth += 1 + nth / 200) {
+    const std::int64_t before = live_allocations();
+    bool happened = false;
+    {
+      NewFailsAt injection(nth);
+      const Result<Engine> engine = Engine::load(kToyFolder, {.num_threads = 2});
+      happened = injection.happened();
+      if (happened) {
+        ASSERT_FALSE(engine.ok()) << "operator new " << nth;
+        ASSERT_EQ(engine.error().code, ErrorCode::kOutOfMemory) << engine.error().message;
+        ++failures;
+      }
+    }
+    ASSERT_EQ(live_allocations(), before) << "operator new " << nth;
+    if (!happened) {
+      break;
+    }
+  }
+  EXPECT_GT(failures, 200);
+}
+
+#ifdef TIDEKV_HOOK_MALLOC
+// After plan and reserve nothing in the hot path can fail to allocate, because nothing allocates.
+TEST(FailureInjection, PrefillAllocatesNothingOutsideItsReservation) {
+  const ModelFolder model("tests/data/models/toy2");
+  const std::vector<std::int32_t> prompt = random_prompt(700, 259, 11);
+  for (const BackendEntry* backend : available_backends()) {
+    for (const char* method : {"tidekv-snap", "snapkv", "full"}) {
+      const ModelContext context = model.context(*backend, 2);
+      PrefillOptions options;
+      options.method = method;
+      options.budget = 64;
+      options.chunk_len = 100;
+      const ResolvedRequest request = resolve_request(context, options, 700).value();
+      const Plan plan = make_plan(context, request, false).value();
+      ThreadPool pool(2);
+      const auto device = backend->create({.pool = &pool});
+      const auto session = Session::create(*device, request.session).value();
+      ASSERT_TRUE(device->reserve(plan.memory).ok());
+      start_counting();
+      const Status status = session->prefill(prompt);
+      const AllocationCounts counts = stop_counting();
+      ASSERT_TRUE(status.ok());
+      EXPECT_EQ(counts.operator_new, 0) << method;
+      EXPECT_EQ(counts.malloc, 0) << method;
+      EXPECT_EQ(counts.mmap, 0) << method;
+    }
+  }
+}
+
+// Otherwise the test above could pass with hooks that count nothing.
+TEST(FailureInjection, HooksCount) {
+  start_counting();
+  std::vector<int> vector(1000);
+  void* data = std::malloc(100);
+  vector[0] = data != nullptr ? 1 : 0;
+  std::free(data);
+  const AllocationCounts counts = stop_counting();
+  EXPECT_GE(counts.operator_new, vector[0]);
+  EXPECT_GE(counts.malloc, 1 + vector[0]);
+}
+#endif
+
+}  // namespace
+}  // namespace tidekv::testing

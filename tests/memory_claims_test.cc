@@ -1,0 +1,231 @@
+// What the paper and this project say about memory, as tests: plan equals run, the ledger equals
+// the closed form, one layer holds full KV, Temp does not grow with the prompt.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "system/model_run.h"
+#include "tidekv/engine.h"
+
+namespace tidekv::testing {
+namespace {
+
+constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
+
+// Plans for a published shape with two threads; the calling test fails on an error.
+PlanReport plan_of(const std::string& shape, const PrefillOptions& options, std::int64_t prompt_len,
+                   bool with_timeline = false) {
+  Result<PlanReport> report =
+      plan_shape(shape, {.num_threads = 2}, options, prompt_len, with_timeline);
+  if (!report.ok()) {
+    ADD_FAILURE() << report.error().message;
+    return {};
+  }
+  return std::move(report).value();
+}
+
+std::int64_t component(const PlanReport& report, const std::string& name) {
+  for (const auto& [component_name, bytes] : report.memory.components) {
+    if (component_name == name) {
+      return bytes;
+    }
+  }
+  ADD_FAILURE() << "no component " << name;
+  return 0;
+}
+
+// Largest live bytes of one component over a plan's timeline.
+std::int64_t peak_of(const PlanReport& report, const std::string& name) {
+  std::int64_t live = 0;
+  std::int64_t peak = 0;
+  for (const TimelineEntry& entry : report.timeline) {
+    if (entry.component == name) {
+      live += entry.delta_bytes;
+      peak = std::max(peak, live);
+    }
+  }
+  return peak;
+}
+
+TEST(MemoryClaims, PlanEqualsRunToTheByte) {
+  const ModelFolder model("tests/data/models/toy2");
+  const std::vector<std::int32_t> prompt = random_prompt(301, model.config().vocab_size, 3);
+  for (const BackendEntry* backend : available_backends()) {
+    for (const char* method : {"tidekv-snap", "snapkv", "full"}) {
+      for (const std::int64_t chunk_len : {0, 1, 7, 64, 250, 301, 4096}) {
+        for (const bool all_rows : {false, true}) {
+          RunSetup setup;
+          setup.backend = backend;
+          setup.num_threads = 3;
+          setup.options.method = method;
+          setup.options.budget = 90;
+          setup.options.chunk_len = chunk_len;
+          setup.options.all_rows = all_rows;
+          setup.options.max_new_tokens = 5;
+          const RunCapture run = run_model(model, prompt, setup);
+          EXPECT_GT(run.measured_peak.total(), 0);
+          EXPECT_EQ(run.planned_peak, run.measured_peak) << method << ", chunk " << chunk_len;
+        }
+      }
+    }
+  }
+}
+
+TEST(MemoryClaims, LedgerEqualsFormula) {
+  for (const std::string& shape : shape_names()) {
+    for (const char* method : {"tidekv-snap", "snapkv", "full"}) {
+      for (const std::int64_t prompt_len : {33, 100, 4096, 8192}) {
+        for (const std::int64_t budget : {40, 64, 4096}) {
+          for (const std::int64_t new_tokens : {0, 1, 2, 128}) {
+            PrefillOptions options;
+            options.method = method;
+            options.budget = budget;
+            options.max_new_tokens = new_tokens;
+            options.chunk_len = 1 + prompt_len / 3;
+            options.key_block_len = 77;
+            options.num_sinks = 4;
+            options.all_rows = new_tokens == 2;
+            options.compute_type = budget == 64 ? ComputeType::kF32 : ComputeType::kBF16;
+            const PlanReport report = plan_of(shape, options, prompt_len);
+            EXPECT_EQ(report.memory.peak_bytes, report.formula.closed_form_peak_bytes)
+                << shape << " " << method << " S=" << prompt_len << " K=" << budget;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(MemoryClaims, AtMostOneLayerHoldsFullKv) {
+  PrefillOptions options;
+  const PlanReport report = plan_of("llama-3.1-8b", options, 65536, true);
+  EXPECT_EQ(peak_of(report, "full_kv"), 2 * 8 * 65536 * 128 * 2);
+  EXPECT_GT(report.timeline.size(), 0U);
+}
+
+TEST(MemoryClaims, ActivationsAreThoseOfOneChunk) {
+  PrefillOptions options;
+  options.chunk_len = 512;
+  const std::int64_t at_16k = peak_of(plan_of("llama-3.1-8b", options, 16384, true), "activations");
+  const std::int64_t at_128k =
+      peak_of(plan_of("llama-3.1-8b", options, 131072, true), "activations");
+  EXPECT_EQ(at_16k, at_128k);
+}
+
+TEST(MemoryClaims, TempDoesNotGrowWithPrompt) {
+  PrefillOptions options;
+  const auto temp = [&](std::int64_t prompt_len) {
+    return peak_of(plan_of("llama-3.1-8b", options, prompt_len, true), "compression_temp");
+  };
+  EXPECT_EQ(temp(16384), temp(131072));
+  options.method = "snapkv";  // the dense tensor [H_q, W, S] does grow
+  EXPECT_GT(temp(131072), 7 * temp(16384));
+}
+
+// FasterDecoding/SnapKV issue 1: a bounded cache says nothing about the peak of building it.
+TEST(MemoryClaims, OneMorePromptTokenCostsOneLayersKvAndOneHiddenRow) {
+  PrefillOptions options;
+  options.max_new_tokens = 1;
+  const auto peak = [&](std::int64_t prompt_len) {
+    return plan_of("llama-3.1-8b", options, prompt_len).memory.peak_bytes;
+  };
+  const std::int64_t per_token = 2 * 8 * 128 * 2 + 4096 * 2;
+  EXPECT_EQ(peak(131072) - peak(65536), 65536 * per_token);
+}
+
+TEST(MemoryClaims, FinalCacheIsTheBudget) {
+  const PlanReport report = plan_of("llama-3.1-8b", {}, 65536);
+  EXPECT_EQ(report.memory.final_cache_bytes, std::int64_t{512} << 20);  // Table 6: 512 MiB
+  for (const LayerRetention& layer : report.layers) {
+    EXPECT_EQ(layer.kept, 4096);
+    EXPECT_EQ(layer.total, 65536);
+  }
+}
+
+// Fig. 5: 1.173 GiB against 7.281 GiB at 64K, C = 2048, K = 4096.
+TEST(MemoryClaims, TransientOf8bAt64kIsBelowThePapers) {
+  PrefillOptions options;
+  options.chunk_len = 2048;
+  const auto transient_gib = [&](const char* method) {
+    options.method = method;
+    return static_cast<double>(plan_of("llama-3.1-8b", options, 65536).memory.transient_bytes) /
+           kGiB;
+  };
+  EXPECT_LE(transient_gib("tidekv-snap"), 0.85);
+  EXPECT_GE(transient_gib("snapkv"), 6.5);
+  EXPECT_LE(transient_gib("snapkv"), 7.6);
+}
+
+TEST(MemoryClaims, ReservedBytesAreWithinOnePerMilleOfThePeak) {
+  for (const char* method : {"tidekv-snap", "snapkv", "full"}) {
+    PrefillOptions options;
+    options.method = method;
+    const PlanReport report = plan_of("llama-3.1-8b", options, 65536);
+    const std::int64_t live = report.memory.peak_bytes - report.memory.weights_bytes;
+    EXPECT_GE(report.memory.reserved_bytes, live);
+    EXPECT_LE(report.memory.reserved_bytes, live + live / 1000) << method;
+  }
+}
+
+TEST(MemoryClaims, AutoChunkIsTheLargestThatFits) {
+  PrefillOptions options;
+  options.max_new_tokens = 1;
+  const std::int64_t roomy = plan_of("llama-3.1-8b", options, 65536).memory.peak_bytes;
+  options.memory_limit_bytes = roomy - 1;
+  const PlanReport tight = plan_of("llama-3.1-8b", options, 65536);
+  EXPECT_TRUE(tight.fits);
+  EXPECT_LT(tight.chunk_len, 2048);
+  EXPECT_LE(tight.memory.peak_bytes, options.memory_limit_bytes);
+  options.chunk_len = tight.chunk_len + 1;
+  EXPECT_FALSE(plan_of("llama-3.1-8b", options, 65536).fits);
+}
+
+TEST(MemoryClaims, LargestPromptFitsAndOneMoreTokenDoesNot) {
+  for (const char* method : {"tidekv-snap", "snapkv", "full"}) {
+    PrefillOptions options;
+    options.method = method;
+    options.chunk_len = 1024;
+    options.max_new_tokens = 16;
+    options.memory_limit_bytes =
+        shape_info("llama-3.1-8b").value().weights_bytes + (std::int64_t{700} << 20);
+    const std::int64_t largest = plan_of("llama-3.1-8b", options, 1024).max_prompt_len;
+    ASSERT_GT(largest, 1024);
+    ASSERT_LT(largest, 131072);
+    EXPECT_TRUE(plan_of("llama-3.1-8b", options, largest).fits) << method;
+    EXPECT_FALSE(plan_of("llama-3.1-8b", options, largest + 1).fits) << method;
+  }
+}
+
+// ODS issue 3324: KV follows the number of KV heads, not the number of parameters.
+TEST(MemoryClaims, KvFollowsTheShapeNotTheParameterCount) {
+  PrefillOptions options;
+  options.method = "full";
+  const std::int64_t qwen2 = component(plan_of("qwen2.5-7b", options, 8192), "compact_cache");
+  const std::int64_t mistral =
+      component(plan_of("mistral-7b-v0.2", options, 8192), "compact_cache");
+  EXPECT_GT(mistral, 2 * qwen2);
+}
+
+TEST(MemoryClaims, RunThatDoesNotFitIsRefusedBeforeItStarts) {
+  const std::string path = std::string(TIDEKV_SOURCE_DIR) + "/tests/data/models/toy2";
+  Result<Engine> engine = Engine::load(path, {.num_threads = 1});
+  ASSERT_TRUE(engine.ok()) << engine.error().message;
+  Request request;
+  request.prompt = random_prompt(200, engine.value().model().vocab_size, 5);
+  request.prefill.budget = 64;
+  request.prefill.chunk_len = 100;
+  request.prefill.memory_limit_bytes = engine.value().model().weights_bytes + 1000;
+  bool started = false;
+  Callbacks callbacks;
+  callbacks.on_progress = [&](const Progress&) { started = true; };
+  const Result<RunReport> report = engine.value().generate(request, callbacks);
+  ASSERT_FALSE(report.ok());
+  EXPECT_EQ(report.error().code, ErrorCode::kDoesNotFit);
+  EXPECT_NE(report.error().message.find("--memory-limit"), std::string::npos);
+  EXPECT_FALSE(started);
+}
+
+}  // namespace
+}  // namespace tidekv::testing
