@@ -68,7 +68,8 @@ struct ColumnBlock {
       if constexpr (kType == Element::kBF16) {
         const __m512i pair = _mm512_castps_si512(x[c]);
         if (2 * c < cols) {
-          _mm512_storeu_si512(lanes + std::int64_t{2} * c * kPanelCols, _mm512_slli_epi32(pair, 16));
+          _mm512_storeu_si512(lanes + std::int64_t{2} * c * kPanelCols,
+                              _mm512_slli_epi32(pair, 16));
         }
         if (2 * c + 1 < cols) {
           _mm512_storeu_si512(lanes + (std::int64_t{2} * c + 1) * kPanelCols,
