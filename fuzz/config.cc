@@ -3,9 +3,9 @@
 #include "model/config.h"
 
 #include <cmath>
-#include <cstddef>
 
 #include "base/check.h"
+#include "fuzz_target.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string input(data, data + size);

@@ -1,14 +1,13 @@
 // The fuzz targets without a fuzzer: runs every file of the given folders, and those named valid*
 // also cut at every byte. A fault ends the program, under sanitizers also one that is silent.
 #include <algorithm>
-#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <vector>
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+#include "fuzz_target.h"
 
 namespace {
 

@@ -2,6 +2,7 @@
 #include "io/safetensors.h"
 
 #include "base/check.h"
+#include "fuzz_target.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));

@@ -1,10 +1,8 @@
 // Any bytes as a sharded index: an error that names the file, or plain file names.
 #include "io/shard_index.h"
 
-#include <cstddef>
-#include <cstdint>
-
 #include "base/check.h"
+#include "fuzz_target.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string json(data, data + size);

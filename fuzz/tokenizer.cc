@@ -2,9 +2,8 @@
 // or a tokenizer that can be used.
 #include "text/tokenizer.h"
 
-#include <cstddef>
-
 #include "base/check.h"
+#include "fuzz_target.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string input(data, data + size);

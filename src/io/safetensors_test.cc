@@ -42,7 +42,8 @@ std::string aligned_file_of(std::string header, std::size_t data_bytes) {
 std::vector<std::byte> bytes_of(const std::string& text) {
   std::vector<std::byte> bytes;
   bytes.reserve(text.size());
-  std::ranges::transform(text, std::back_inserter(bytes), [](char c) { return std::byte(c); });
+  std::ranges::transform(text, std::back_inserter(bytes),
+                         [](char c) { return static_cast<std::byte>(c); });
   return bytes;
 }
 
@@ -282,7 +283,7 @@ TEST(Safetensors, ReadsAHundredThousandTensors) {
               "\":{\"dtype\":\"BF16\",\"shape\":[1],\"data_offsets\":[" + std::to_string(2 * i) +
               "," + std::to_string(2 * i + 2) + "]}";
   }
-  const auto bytes = bytes_of(aligned_file_of(header + "}", 2 * kTensors));
+  const auto bytes = bytes_of(aligned_file_of(header + "}", std::size_t{2} * kTensors));
   const auto contents = parse(bytes);
   ASSERT_TRUE(contents.ok()) << contents.error().message;
   EXPECT_EQ(contents.value().tensors.size(), static_cast<std::size_t>(kTensors));

@@ -491,8 +491,10 @@ TEST(PublishedShape, HasThePublishedNumberOfParameters) {
   EXPECT_EQ(num_parameters(published_shape("smollm2-135m").value()), 134'515'008);
   EXPECT_EQ(num_parameters(published_shape("llama-3.2-1b").value()), 1'235'814'400);
   // Less the biases (3 per layer) and the query and key norms, which the shape leaves out.
-  EXPECT_EQ(num_parameters(published_shape("qwen2.5-7b").value()), 7'615'616'512 - 28 * 4'608);
-  EXPECT_EQ(num_parameters(published_shape("qwen3-8b").value()), 8'190'735'360 - 36 * 2 * 128);
+  EXPECT_EQ(num_parameters(published_shape("qwen2.5-7b").value()),
+            7'615'616'512 - std::int64_t{28} * 4'608);
+  EXPECT_EQ(num_parameters(published_shape("qwen3-8b").value()),
+            8'190'735'360 - std::int64_t{36} * 2 * 128);
 }
 
 TEST(PublishedShape, HasThePublishedKvBytesPerToken) {
