@@ -23,7 +23,8 @@ void add_threads_flag(Flags& flags, ModelFlags& model);
 // The model, or what is wrong with the path; a usage error if there is no -m.
 Result<Engine> load_engine(const ModelFlags& flags);
 
-// Everything that changes bytes, but for the method. -n -1 is max_new_tokens = -1: up to the context.
+// Everything that changes bytes, but for the method. -n -1 is max_new_tokens = -1: up to the
+// context.
 void add_prefill_flags(Flags& flags, PrefillOptions& prefill);
 
 struct SamplingFlags {

@@ -33,7 +33,8 @@ Result<const BackendEntry*> choose_backend() {
     }
     choices += (choices.empty() ? "" : ", ") + std::string(entry.name);
   }
-  return Error{ErrorCode::kInvalidArgument, "TIDEKV_BACKEND: no backend '" + std::string(wanted) +
+  return Error{ErrorCode::kInvalidArgument, "TIDEKV_BACKEND: no backend '" +
+                                                std::string(wanted != nullptr ? wanted : "") +
                                                 "' on this machine; choose from " + choices};
 }
 
