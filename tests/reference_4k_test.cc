@@ -1,0 +1,156 @@
+// Right against an independent implementation at 4,079 tokens: Hugging Face Transformers, and dense
+// SnapKV computed in it in float64, read from tests/data/reference.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <string>
+#include <tuple>
+
+#include "reference/closeness.h"
+
+namespace tidekv::testing {
+namespace {
+
+std::string name_of_backend(const ::testing::TestParamInfo<std::string>& param) {
+  return test_name(param.param);
+}
+
+class Reference4k : public ::testing::TestWithParam<std::string> {
+ protected:
+  const BackendEntry& backend() const { return backend_named(GetParam()); }
+
+  // SnapKV as the fixture's, in F32.
+  RunCapture compressed_run(const std::string& method, std::int64_t budget,
+                            std::int64_t num_tokens) const {
+    RunSetup setup;
+    setup.backend = &backend();
+    setup.num_threads = 2;
+    setup.options.method = method;
+    setup.options.budget = budget;
+    setup.options.window_len = 32;
+    setup.options.kernel_len = 7;
+    setup.options.chunk_len = 512;
+    setup.options.compute_type = ComputeType::kF32;
+    setup.options.max_new_tokens = num_tokens;
+    return run_model(ModelFolder(prompt_.model), prompt_.prompt_ids, setup);
+  }
+
+  const ReferencePrompt prompt_ = read_needle_prompt("4k");
+};
+
+// Calls body(layer, head) for every KV head, with a trace for failures.
+template <typename Body>
+void for_each_head(const std::vector<std::vector<HeadSelection>>& selections, const Body& body) {
+  for (std::size_t layer = 0; layer < selections.size(); ++layer) {
+    for (std::size_t head = 0; head < selections[layer].size(); ++head) {
+      SCOPED_TRACE("layer " + std::to_string(layer) + ", KV head " + std::to_string(head));
+      body(layer, head);
+    }
+  }
+}
+
+// Equal outside ties that rounding explains: a position that only one side keeps must score within
+// the tolerance of the threshold; where no score is that near, the sets must be the same.
+void expect_retained(const std::vector<std::int32_t>& ours, const HeadSelection& reference,
+                     const double* scores) {
+  ASSERT_EQ(ours.size(), reference.retained.size());
+  if (reference.num_near == 0) {
+    EXPECT_EQ(ours, reference.retained);
+    return;
+  }
+  std::vector<std::int32_t> different;
+  std::set_symmetric_difference(ours.begin(), ours.end(), reference.retained.begin(),
+                                reference.retained.end(), std::back_inserter(different));
+  for (const std::int32_t position : different) {
+    EXPECT_NEAR(scores[position], reference.threshold,
+                reference.tie_tolerance * reference.threshold)
+        << "position " << position;
+  }
+}
+
+// The largest error of `ours` relative to the true score, of scores from half the threshold on:
+// those that can decide what is retained.
+double worst_score_error(const float* ours, const DoubleMatrix& scores, std::int64_t head,
+                         double threshold) {
+  double worst = 0.0;
+  for (std::int64_t i = 0; i < scores.cols; ++i) {
+    const double score = scores.row(head)[i];
+    if (score >= threshold / 2) {
+      worst = std::max(worst, std::abs(static_cast<double>(ours[i]) - score) / score);
+    }
+  }
+  return worst;
+}
+
+// Backend, type.
+class Reference4kByType : public ::testing::TestWithParam<std::tuple<std::string, ComputeType>> {};
+
+std::string name_of_case(const ::testing::TestParamInfo<Reference4kByType::ParamType>& param) {
+  const auto& [backend, type] = param.param;
+  return test_name(backend) + (type == ComputeType::kF32 ? "_f32" : "_bf16");
+}
+
+TEST_P(Reference4kByType, HiddenStatesAndLogitsAreAsCloseToFloat64AsTransformers) {
+  const auto& [backend, type] = GetParam();
+  expect_as_close_as_transformers(read_needle_prompt("4k"), backend_named(backend), type);
+}
+
+TEST_P(Reference4k, FullCacheAnswersTokenForTokenAsFloat64) {
+  expect_greedy_tokens_of_float64(prompt_, backend());
+}
+
+TEST_P(Reference4k, CompressedCacheAnswersTokenForTokenAsFloat64) {
+  const auto num_tokens = static_cast<std::int64_t>(prompt_.compact_greedy_ids.size());
+  for (const std::string method : {"tidekv-snap", "snapkv"}) {
+    EXPECT_EQ(compressed_run(method, prompt_.compact_budget, num_tokens).tokens,
+              prompt_.compact_greedy_ids)
+        << method;
+  }
+}
+
+TEST_P(Reference4k, RetainsThePositionsOfDenseSnapKvInFloat64) {
+  for (const auto& [budget, selections] : prompt_.selections) {
+    SCOPED_TRACE("budget " + std::to_string(budget));
+    const RunCapture run = compressed_run("tidekv-snap", budget, 0);
+    ASSERT_EQ(run.layers.size(), selections.size());
+    for_each_head(selections, [&, kept = budget](std::size_t layer, std::size_t head) {
+      const std::vector<std::int32_t>& positions = run.layers[layer].positions;
+      const auto begin = positions.begin() + static_cast<std::int64_t>(head) * kept;
+      ASSERT_LE(begin + kept, positions.end());
+      expect_retained({begin, begin + kept}, selections[layer][head],
+                      prompt_.scores[layer].row(static_cast<std::int64_t>(head)));
+    });
+  }
+}
+
+// Pooled scores are off by at most twice what Transformers' float32 is; 2^-24 is for the float32
+// that the true ones are stored in. Budgets differ only in the threshold, so one run serves all.
+TEST_P(Reference4k, PooledScoresAreAsCloseToFloat64AsTransformers) {
+  const RunCapture run = compressed_run("tidekv-snap", prompt_.compact_budget, 0);
+  for (const auto& [budget, selections] : prompt_.selections) {
+    SCOPED_TRACE("threshold of budget " + std::to_string(budget));
+    for_each_head(selections, [&](std::size_t layer, std::size_t head) {
+      const DoubleMatrix& scores = prompt_.scores[layer];
+      const HeadSelection& reference = selections[layer][head];
+      ASSERT_EQ(run.layers.at(layer).scores.size(), scores.values.size());
+      const auto row = static_cast<std::int64_t>(head);
+      EXPECT_LE(worst_score_error(run.layers[layer].scores.data() + row * scores.cols, scores, row,
+                                  reference.threshold),
+                2 * reference.float32_error + 0x1p-24);
+    });
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, Reference4k, ::testing::ValuesIn(available_backend_names()),
+                         name_of_backend);
+
+INSTANTIATE_TEST_SUITE_P(Backends, Reference4kByType,
+                         ::testing::Combine(::testing::ValuesIn(available_backend_names()),
+                                            ::testing::Values(ComputeType::kF32,
+                                                              ComputeType::kBF16)),
+                         name_of_case);
+
+}  // namespace
+}  // namespace tidekv::testing
