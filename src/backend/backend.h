@@ -90,6 +90,9 @@ class Backend {
   Accountant& accountant() { return accountant_; }
   const Accountant& accountant() const { return accountant_; }
 
+  // True from the moment the request's cancel flag was seen; results since then are undefined.
+  bool cancelled() const { return cancel_.cancelled(); }
+
   // --- movement ---
 
   void upload(std::span<const std::byte> from, DeviceView to);
@@ -185,16 +188,8 @@ class Backend {
 
   // The plan's place for allocation `id`, or nullptr when nothing is reserved.
   const PlannedAllocation* planned(std::int64_t id) const;
-  // Runs body(task, thread) for every task on the shared pool; stops early when cancelled.
-  template <typename Body>
-  void parallel_for(std::int64_t num_tasks, const Body& body) const {
-    pool_->parallel_for(num_tasks, [&](std::int64_t task, int thread) {
-      if (cancel_ == nullptr || !cancel_->load(std::memory_order_relaxed)) {
-        body(task, thread);
-      }
-    });
-  }
-  ThreadPool& pool() const { return *pool_; }
+  // Runs the kernels; skips what is left when the request is cancelled.
+  TaskRunner tasks() const { return TaskRunner(*pool_, cancel_); }
   const DeviceView& workspace() const { return workspace_; }
 
  private:
@@ -204,7 +199,7 @@ class Backend {
   ThreadPool* pool_;
   Accountant accountant_;
   std::int64_t fail_allocation_;
-  const std::atomic<bool>* cancel_;
+  CancelLatch cancel_;
   std::int64_t num_allocations_ = 0;
   std::vector<PlannedAllocation> plan_;
   std::int64_t reserved_bytes_ = 0;

@@ -54,6 +54,47 @@ class ThreadPool {
   std::vector<std::thread> workers_;
 };
 
+// A request to stop that cannot be taken back: once the caller's flag was seen true it stays true
+// here, so that nothing runs on data which a skipped task left unwritten.
+class CancelLatch {
+ public:
+  // `flag` may be null (never cancelled) and outlives the latch.
+  explicit CancelLatch(const std::atomic<bool>* flag) : flag_(flag) {}
+
+  bool cancelled() const {
+    if (flag_ != nullptr && flag_->load(std::memory_order_relaxed)) {
+      latched_.store(true, std::memory_order_relaxed);
+    }
+    return latched_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  const std::atomic<bool>* flag_;
+  mutable std::atomic<bool> latched_{false};
+};
+
+// One request's use of a pool: the same parallel_for, and a way to give up. Tasks that have not
+// begun when the request is cancelled are skipped; what they would have written is undefined.
+class TaskRunner {
+ public:
+  TaskRunner(ThreadPool& pool, const CancelLatch& cancel) : pool_(&pool), cancel_(&cancel) {}
+
+  int num_threads() const { return pool_->num_threads(); }
+
+  template <typename Body>
+  void parallel_for(std::int64_t num_tasks, const Body& body) const {
+    pool_->parallel_for(num_tasks, [&](std::int64_t task, int thread) {
+      if (!cancel_->cancelled()) {
+        body(task, thread);
+      }
+    });
+  }
+
+ private:
+  ThreadPool* pool_;
+  const CancelLatch* cancel_;
+};
+
 // Threads to use when nobody says: the CPUs this process may run on.
 int default_num_threads();
 

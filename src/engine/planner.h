@@ -22,7 +22,7 @@ struct ModelContext {
 
 // A request with every choice made.
 struct ResolvedRequest {
-  SessionOptions session;  // without probe, cancel and progress
+  SessionOptions session;  // without probe and progress
   std::int64_t budget = 0;
   std::int64_t context_len = 0;
   std::int64_t max_new_tokens = 0;  // cut to what the context leaves

@@ -49,10 +49,6 @@ class Generator {
   Status run(Session& session, Clock::time_point request_start, RunReport& report) {
     report.stop_reason = "length";
     for (std::int64_t count = 0; count < max_new_tokens_; ++count) {
-      if (cancelled()) {
-        report.stop_reason = "cancelled";
-        break;
-      }
       TIDEKV_ASSIGN(const std::int32_t token, sampler_.sample(session.logits(), history_));
       if (count == 0) {
         report.ttft_seconds = seconds_since(request_start);
@@ -64,9 +60,15 @@ class Generator {
         break;
       }
       show(detokenizer_.next(token), report);
-      if (count + 1 < max_new_tokens_) {
-        TIDEKV_TRY(session.decode(token));
+      if (count + 1 == max_new_tokens_) {
+        break;
       }
+      const Status decoded = session.decode(token);
+      if (!decoded.ok() && decoded.error().code == ErrorCode::kCancelled) {
+        report.stop_reason = "cancelled";
+        break;
+      }
+      TIDEKV_TRY(decoded);
     }
     show(detokenizer_.finish(), report);
     report.generated_tokens = static_cast<std::int64_t>(report.tokens.size());
@@ -74,9 +76,6 @@ class Generator {
   }
 
  private:
-  bool cancelled() const {
-    return callbacks_->cancel != nullptr && callbacks_->cancel->load(std::memory_order_relaxed);
-  }
   bool is_end(std::int32_t token) const {
     const auto& ends = context_->model.config->eos_token_ids;
     return std::find(ends.begin(), ends.end(), token) != ends.end();
@@ -140,7 +139,6 @@ Result<RunReport> run_request(const RunContext& context, const Request& request,
     digests.emplace(*backend, *model.config);
   }
   resolved.session.probe = digests ? &*digests : nullptr;
-  resolved.session.cancel = callbacks.cancel;
   resolved.session.on_progress = progress_callback(callbacks, prompt_len);
   TIDEKV_ASSIGN(const auto session, Session::create(*backend, resolved.session));
   Generator generator(context, request, callbacks, resolved.max_new_tokens);

@@ -54,7 +54,11 @@ Status Session::prefill(std::span<const std::int32_t> prompt) {
   TIDEKV_TRY(bridge.embed(*backend_, model_.embedding, prompt));
   TIDEKV_TRY(run_schedule(bridge));
   download_logits(bridge.last_row());
-  return backend_->synchronize();
+  TIDEKV_TRY(backend_->synchronize());
+  if (backend_->cancelled()) {
+    return Error{ErrorCode::kCancelled, "cancelled during prefill"};
+  }
+  return Ok{};
 }
 
 Status Session::run_schedule(HiddenBridge& bridge) {
@@ -66,7 +70,6 @@ Status Session::run_schedule(HiddenBridge& bridge) {
                                .key_block_len = options_.key_block_len,
                                .all_rows = options_.all_rows,
                                .probe = options_.probe,
-                               .cancel = options_.cancel,
                                .on_progress = &options_.on_progress};
   PrefillContext context(*backend_, request, freq_, bridge, cache_);
   const Status status = options_.method.schedule->run(context);
@@ -105,7 +108,11 @@ Status Session::decode(std::int32_t token) {
   }
   decode_->adapter.advance();
   download_logits(hidden);
-  return backend_->synchronize();
+  TIDEKV_TRY(backend_->synchronize());
+  if (backend_->cancelled()) {
+    return Error{ErrorCode::kCancelled, "cancelled during decode"};
+  }
+  return Ok{};
 }
 
 void Session::download_logits(DeviceView hidden) {

@@ -27,7 +27,6 @@ struct SessionOptions {
   std::int64_t growth_len = 0;  // tokens that can be fed after the prompt
   bool all_rows = false;
   PrefillProbe* probe = nullptr;
-  const std::atomic<bool>* cancel = nullptr;
   std::function<void(const PrefillProgress&)> on_progress;
 };
 

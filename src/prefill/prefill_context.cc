@@ -40,7 +40,7 @@ Result<LayerWorkspace> PrefillContext::open_workspace(std::int64_t layer, std::i
 }
 
 Status PrefillContext::check_cancelled() const {
-  if (request_.cancel != nullptr && request_.cancel->load(std::memory_order_relaxed)) {
+  if (backend_->cancelled()) {
     return Error{ErrorCode::kCancelled, "cancelled during prefill"};
   }
   return Ok{};
@@ -77,11 +77,12 @@ Status PrefillContext::compress_and_commit(std::int64_t layer, ActiveLayer activ
                         request_.probe);
   TIDEKV_TRY(compressor.compress_and_commit(std::move(active), budget_of(layer), *cache_));
   TIDEKV_TRY(backend_->synchronize());
+  TIDEKV_TRY(check_cancelled());
   compress_seconds_ += seconds_since(start);
   if (request_.probe != nullptr) {
     request_.probe->on_commit(layer, cache_->layer(layer));
   }
-  return check_cancelled();
+  return Ok{};
 }
 
 // Work of the first t rows of a layer grows as t * linear + t^2 * attention.

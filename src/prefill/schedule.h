@@ -2,7 +2,6 @@
 // context below; Fig. 1 shows the family.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -41,7 +40,6 @@ struct PrefillRequest {
   std::int64_t key_block_len = 0;
   bool all_rows = false;
   PrefillProbe* probe = nullptr;
-  const std::atomic<bool>* cancel = nullptr;
   const std::function<void(const PrefillProgress&)>* on_progress = nullptr;
 };
 

@@ -15,7 +15,7 @@ class CpuBackend final : public Backend {
       : Backend(options), kernels_(kernels) {}
 
   std::int64_t workspace_bytes(std::int64_t head_dim) const override {
-    return cpu::workspace_bytes(pool().num_threads(), head_dim);
+    return cpu::workspace_bytes(tasks().num_threads(), head_dim);
   }
 
  protected:
@@ -92,7 +92,7 @@ class CpuBackend final : public Backend {
   }
 
  private:
-  Context context() const { return {kernels_, pool(), workspace()}; }
+  Context context() const { return {kernels_, tasks(), workspace()}; }
 
   const Kernels& kernels_;
   Arena arena_;

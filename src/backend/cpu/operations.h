@@ -21,7 +21,7 @@ std::int64_t attention_scratch_floats(std::int64_t head_dim);
 
 struct Context {
   const Kernels& kernels;
-  ThreadPool& pool;
+  TaskRunner pool;
   DeviceView workspace;
 
   // This thread's slice, at least `num_floats` long.
@@ -50,9 +50,9 @@ inline float* floats(DeviceView view, std::int64_t row = 0) {
 // Calls body(first, count, thread) for pieces of [0, num_rows). A piece has about 16K elements:
 // smaller ones cost more to hand out than to compute.
 template <typename Body>
-void for_row_pieces(ThreadPool& pool, std::int64_t num_rows, std::int64_t row_elements,
+void for_row_pieces(const TaskRunner& pool, std::int64_t num_rows, std::int64_t row_elements,
                     const Body& body) {
-  constexpr std::int64_t kPieceElements = 16 * 1024;
+  constexpr std::int64_t kPieceElements = 1 << 14;
   const std::int64_t rows =
       row_elements >= kPieceElements || row_elements <= 0 ? 1 : kPieceElements / row_elements;
   pool.parallel_for((num_rows + rows - 1) / rows, [&](std::int64_t task, int thread) {
