@@ -70,6 +70,7 @@ class Cli : public testing::Test {
   pid_t start(std::vector<std::string> arguments, const std::string& out) {
     arguments.insert(arguments.begin(), kProgram);
     std::vector<char*> argv;
+    argv.reserve(arguments.size() + 1);
     for (std::string& argument : arguments) {
       argv.push_back(argument.data());
     }

@@ -1,7 +1,5 @@
 #include "request_flags.h"
 
-#include <string_view>
-
 namespace tidekv::cli {
 namespace {
 
@@ -93,9 +91,7 @@ void add_sampling_flags(Flags& flags, SamplingFlags& sampling) {
 }
 
 bool ReportFlags::json() const {
-  constexpr std::string_view kEnding = ".json";
-  const bool named_json = file && file->size() >= kEnding.size() &&
-                          std::string_view(*file).substr(file->size() - kEnding.size()) == kEnding;
+  const bool named_json = file && file->ends_with(".json");
   return format == ReportFormat::kJson || (format == ReportFormat::kByFileName && named_json);
 }
 

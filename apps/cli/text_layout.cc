@@ -11,18 +11,40 @@ namespace {
 
 using Byte = unsigned char;
 
-// Bytes of the valid UTF-8 character at the start of `text`; 0 if there is none. Overlong forms,
-// surrogates and values past U+10FFFF are not valid; nor are the C1 controls, for our purpose.
+// Bytes of a UTF-8 character that starts with `first`; 0 if none does.
+std::size_t length_from_first(Byte first) {
+  if (first < 0x80) {
+    return 1;
+  }
+  if (first < 0xC2 || first > 0xF4) {
+    return 0;
+  }
+  return first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+}
+
+// Whether the second byte makes the character overlong, a surrogate, a value past U+10FFFF or,
+// for our purpose, a C1 control.
+bool second_byte_refused(Byte first, Byte second) {
+  switch (first) {
+    case 0xC2:
+    case 0xE0:
+      return second < 0xA0;
+    case 0xED:
+      return second > 0x9F;
+    case 0xF0:
+      return second < 0x90;
+    case 0xF4:
+      return second > 0x8F;
+    default:
+      return false;
+  }
+}
+
+// Bytes of the valid UTF-8 character at the start of `text`; 0 if there is none.
 std::size_t character_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<Byte>(text[i]); };
-  const Byte first = byte(0);
-  const std::size_t length = first < 0x80   ? 1
-                             : first < 0xC2 ? 0
-                             : first < 0xE0 ? 2
-                             : first < 0xF0 ? 3
-                             : first < 0xF5 ? 4
-                                            : 0;
-  if (length == 0 || length > text.size()) {
+  const std::size_t length = length_from_first(byte(0));
+  if (length > text.size() || (length > 1 && second_byte_refused(byte(0), byte(1)))) {
     return 0;
   }
   for (std::size_t i = 1; i < length; ++i) {
@@ -30,10 +52,7 @@ std::size_t character_length(std::string_view text) {
       return 0;
     }
   }
-  const bool overlong = (first == 0xE0 && byte(1) < 0xA0) || (first == 0xF0 && byte(1) < 0x90);
-  const bool beyond = (first == 0xED && byte(1) > 0x9F) || (first == 0xF4 && byte(1) > 0x8F);
-  const bool control = first == 0xC2 && byte(1) < 0xA0;
-  return overlong || beyond || control ? 0 : length;
+  return length;
 }
 
 std::string escaped_byte(char c) {
