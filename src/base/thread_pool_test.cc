@@ -10,6 +10,7 @@
 #include <vector>
 
 namespace {
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): operator new counts here
 std::atomic<std::int64_t> num_news{0};
 }  // namespace
 
@@ -77,6 +78,7 @@ TEST_P(ThreadPoolOf, ServesSeveralCallersOneAfterAnother) {
   ThreadPool pool(GetParam());
   std::atomic<std::int64_t> sum{0};
   std::vector<std::thread> callers;
+  callers.reserve(3);
   for (int caller = 0; caller < 3; ++caller) {
     callers.emplace_back([&] {
       for (int round = 0; round < 50; ++round) {
@@ -134,6 +136,41 @@ TEST(ThreadPool, SharesWorkBetweenThreads) {
     }
   });
   EXPECT_EQ(arrived.load(), 2);
+}
+
+TEST(CancelLatch, StaysSetOnceTheFlagWasSeen) {
+  std::atomic<bool> flag{false};
+  const CancelLatch latch(&flag);
+  EXPECT_FALSE(latch.cancelled());
+  flag = true;
+  EXPECT_TRUE(latch.cancelled());
+  flag = false;
+  EXPECT_TRUE(latch.cancelled());
+}
+
+TEST(CancelLatch, WithoutAFlagIsNeverSet) { EXPECT_FALSE(CancelLatch(nullptr).cancelled()); }
+
+TEST(TaskRunner, SkipsExactlyTheTasksNotBegunWhenCancelled) {
+  ThreadPool pool(1);
+  std::atomic<bool> flag{false};
+  const CancelLatch latch(&flag);
+  const TaskRunner tasks(pool, latch);
+  std::vector<std::int64_t> ran;
+  tasks.parallel_for(10, [&](std::int64_t task, int) {
+    ran.push_back(task);
+    flag = task == 3;
+  });
+  EXPECT_EQ(ran, (std::vector<std::int64_t>{0, 1, 2, 3}));
+  tasks.parallel_for(10, [&](std::int64_t task, int) { ran.push_back(task); });
+  EXPECT_EQ(ran.size(), 4U);
+}
+
+TEST(TaskRunner, RunsEveryTaskWhenNobodyCancels) {
+  ThreadPool pool(3);
+  const CancelLatch latch(nullptr);
+  std::atomic<std::int64_t> sum{0};
+  TaskRunner(pool, latch).parallel_for(100, [&](std::int64_t task, int) { sum += task; });
+  EXPECT_EQ(sum.load(), 4950);
 }
 
 TEST(DefaultNumThreads, IsAtLeastOneAndAtMostTheMachine) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -200,6 +201,26 @@ TEST_P(Memory, AllocationsOfAPlanNeverTouchOneAnother) {
     }
     EXPECT_TRUE(std::all_of(live.begin(), live.end(), holds_its_pattern)) << "trial " << trial;
   }
+}
+
+// Results are undefined from then on; the account is not.
+TEST_P(Memory, ACancelledRequestSaysSoAndKeepsItsAccount) {
+  std::atomic<bool> cancel{false};
+  const auto own = GetParam()->create({.pool = &pool_, .cancel = &cancel});
+  EXPECT_FALSE(own->cancelled());
+  const HostTensor x = random_.normals(DType::kF32, 8, 16);
+  {
+    const Buffer buffer = allocate(*own, Component::kActivations, 512);
+    const DeviceView view = buffer.view(DType::kF32, 8, 16);
+    own->upload(x.bytes(), view);
+    cancel = true;
+    own->swiglu(view, view, view);
+    cancel = false;
+    EXPECT_TRUE(own->cancelled());
+    EXPECT_TRUE(own->synchronize().ok());
+    EXPECT_EQ(own->accountant().live_bytes(), 512);
+  }
+  EXPECT_EQ(own->accountant().live_bytes(), 0);
 }
 
 // Memory that ends, and begins, where the next byte may not be touched, as a mapped file may.
