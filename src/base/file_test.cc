@@ -24,7 +24,7 @@ class FileTest : public testing::Test {
   ~FileTest() override { std::filesystem::remove_all(folder_); }
 
   std::string write(const std::string& name, const std::string& text) const {
-    const std::string path = folder_ + "/" + name;
+    std::string path = folder_ + "/" + name;
     std::ofstream(path, std::ios::binary) << text;
     return path;
   }
