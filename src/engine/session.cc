@@ -72,7 +72,7 @@ Status Session::run_schedule(HiddenBridge& bridge) {
                                .probe = options_.probe,
                                .on_progress = &options_.on_progress};
   PrefillContext context(*backend_, request, freq_, bridge, cache_);
-  const Status status = options_.method.schedule->run(context);
+  Status status = options_.method.schedule->run(context);
   compress_seconds_ = context.compress_seconds();
   return status;
 }
