@@ -233,10 +233,17 @@ void for_row_blocks(const Context& context, const Shape& shape, const Body& body
   });
 }
 
-// Weights of the tile's keys for all rows of the KV head; `column` is the tile's place in weights.
+// What score_keys reads and writes beside queries and keys.
+struct Scoring {
+  DeviceView lse;
+  KeyRange range;
+  DeviceView weights;
+};
+
+// Weights of the tile's keys for all rows of the KV head.
 void score_tile(const Kernels& kernels, const Shape& shape, DeviceView q, const KvView& kv,
-                std::int64_t kv_head, const Tile& tile, DeviceView lse, std::int64_t column,
-                DeviceView weights, const Scratch& scratch) {
+                std::int64_t kv_head, const Tile& tile, const Scoring& scoring,
+                const Scratch& scratch) {
   const HeadSpan& head = kv.heads[static_cast<std::size_t>(kv_head)];
   const std::int64_t num_q_heads = shape.group * shape.num_kv_heads;
   pack_keys(kernels, shape, kv, head, tile, scratch);
@@ -252,10 +259,12 @@ void score_tile(const Kernels& kernels, const Shape& shape, DeviceView q, const 
       const std::int64_t q_head = kv_head * shape.group + (strip + r) % shape.group;
       const std::int64_t visible =
           std::clamp<std::int64_t>(shape.visible(head, strip + r) - tile.begin, 0, tile.len);
-      float* to = floats(weights, q_head * shape.num_queries + query) + column;
+      float* to = floats(scoring.weights, q_head * shape.num_queries + query) +
+                  (tile.begin - scoring.range.begin);
       if (visible > 0) {
         kernels.weights(scratch.logits + r * kRowStride, visible, shape.scale,
-                        floats(lse, q_head)[query], floats(lse, num_q_heads + q_head)[query], to);
+                        floats(scoring.lse, q_head)[query],
+                        floats(scoring.lse, num_q_heads + q_head)[query], to);
       }
       std::fill(to + visible, to + tile.len, 0.0F);
     }
@@ -308,9 +317,9 @@ void score_keys(const Context& context, DeviceView q, const KvView& kv, DeviceVi
   const std::int64_t scratch_floats = attention_scratch_floats(shape.head_dim);
   context.pool.parallel_for(num_tiles * shape.num_kv_heads, [&](std::int64_t task, int thread) {
     const Scratch scratch(context.scratch(thread, scratch_floats), shape.head_dim);
-    const std::int64_t column = task % num_tiles * kKeyTile;
-    const Tile tile{range.begin + column, std::min(kKeyTile, range.len() - column)};
-    score_tile(context.kernels, shape, q, kv, task / num_tiles, tile, lse, column, weights,
+    const std::int64_t begin = range.begin + task % num_tiles * kKeyTile;
+    const Tile tile{begin, std::min(kKeyTile, range.end - begin)};
+    score_tile(context.kernels, shape, q, kv, task / num_tiles, tile, {lse, range, weights},
                scratch);
   });
 }

@@ -64,7 +64,7 @@ struct ColumnBlock {
 
   static void store(const __m512 (&x)[kLanes], std::int64_t cols, float* lanes) {
     TIDEKV_UNROLL
-    for (int c = 0; c < kLanes; ++c) {
+    for (std::int64_t c = 0; c < kLanes; ++c) {
       if constexpr (kType == Element::kBF16) {
         const __m512i pair = _mm512_castps_si512(x[c]);
         if (2 * c < cols) {

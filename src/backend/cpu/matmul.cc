@@ -17,11 +17,26 @@ constexpr std::int64_t kMaxCols = 192;
 constexpr std::int64_t kMinCols = 64;
 static_assert(kMaxRows % kStripRows == 0 && kMaxCols % kPanelCols == 0);
 
+// Part of the output: rows [row, row + rows), columns [col, col + cols).
+struct Block {
+  std::int64_t row = 0;
+  std::int64_t rows = 0;
+  std::int64_t col = 0;
+  std::int64_t cols = 0;
+};
+
 struct Blocks {
   std::int64_t rows = 0;  // of one block; the last may be shorter
   std::int64_t cols = 0;
   std::int64_t num_row_blocks = 0;
   std::int64_t num_col_blocks = 0;
+
+  // Tasks that share columns of `w` follow one another.
+  Block at(std::int64_t task, DeviceView out) const {
+    const std::int64_t row = task % num_row_blocks * rows;
+    const std::int64_t col = task / num_row_blocks * cols;
+    return {row, std::min(rows, out.rows() - row), col, std::min(cols, out.cols() - col)};
+  }
 };
 
 // Blocks of equal size; narrower ones where there would be too few for the threads.
@@ -44,14 +59,6 @@ struct Scratch {
 
   explicit Scratch(float* base)
       : a(base), panel(a + kMaxRows * kRowStride), sums(panel + kPanelDepth * kPanelCols) {}
-};
-
-// Part of the output: rows [row, row + rows), columns [col, col + cols).
-struct Block {
-  std::int64_t row = 0;
-  std::int64_t rows = 0;
-  std::int64_t col = 0;
-  std::int64_t cols = 0;
 };
 
 void accumulate_depth(const Kernels& kernels, DeviceView a, DeviceView w, const Block& block,
@@ -81,6 +88,16 @@ void store_block(const Kernels& kernels, const Block& block, MatmulMode mode,
   }
 }
 
+void compute_block(const Kernels& kernels, DeviceView a, DeviceView w, const Block& block,
+                   MatmulMode mode, const Scratch& scratch, DeviceView out) {
+  std::int64_t k = 0;
+  do {  // once even for depth 0: the empty sum is 0
+    accumulate_depth(kernels, a, w, block, k, scratch);
+    k += kPanelDepth;
+  } while (k < a.cols());
+  store_block(kernels, block, mode, scratch, out);
+}
+
 }  // namespace
 
 std::int64_t matmul_scratch_floats() {
@@ -88,25 +105,25 @@ std::int64_t matmul_scratch_floats() {
 }
 
 void matmul(const Context& context, DeviceView a, DeviceView w, DeviceView out, MatmulMode mode) {
+  constexpr std::int64_t kAloneProducts = 1 << 19;  // waking threads would take longer
   if (out.rows() == 0 || out.cols() == 0) {
     return;
   }
   const Blocks blocks = cut(out.rows(), out.cols(), context.pool.num_threads());
-  context.pool.parallel_for(
-      blocks.num_row_blocks * blocks.num_col_blocks, [&](std::int64_t task, int thread) {
-        const Scratch scratch(context.scratch(thread, matmul_scratch_floats()));
-        Block block;
-        block.row = task % blocks.num_row_blocks * blocks.rows;
-        block.col = task / blocks.num_row_blocks * blocks.cols;
-        block.rows = std::min(blocks.rows, out.rows() - block.row);
-        block.cols = std::min(blocks.cols, out.cols() - block.col);
-        std::int64_t k = 0;
-        do {  // once even for depth 0: the empty sum is 0
-          accumulate_depth(context.kernels, a, w, block, k, scratch);
-          k += kPanelDepth;
-        } while (k < a.cols());
-        store_block(context.kernels, block, mode, scratch, out);
-      });
+  const std::int64_t num_tasks = blocks.num_row_blocks * blocks.num_col_blocks;
+  const auto compute = [&](std::int64_t task, int thread) {
+    const Scratch scratch(context.scratch(thread, matmul_scratch_floats()));
+    compute_block(context.kernels, a, w, blocks.at(task, out), mode, scratch, out);
+  };
+  if (out.rows() * out.cols() * a.cols() > kAloneProducts) {
+    context.pool.parallel_for(num_tasks, compute);
+    return;
+  }
+  context.pool.parallel_for(1, [&](std::int64_t, int thread) {
+    for (std::int64_t task = 0; task < num_tasks; ++task) {
+      compute(task, thread);
+    }
+  });
 }
 
 }  // namespace tidekv::cpu
