@@ -198,6 +198,14 @@ TEST(MemoryClaims, LargestPromptFitsAndOneMoreTokenDoesNot) {
   }
 }
 
+TEST(MemoryClaims, LargestPromptDoesNotDependOnThePromptAsked) {
+  PrefillOptions options;
+  options.method = "snapkv";
+  options.memory_limit_bytes = std::int64_t{24} << 30;
+  const std::int64_t largest = plan_of("llama-3.1-8b", options, 1024).max_prompt_len;
+  EXPECT_EQ(plan_of("llama-3.1-8b", options, 131072).max_prompt_len, largest);
+}
+
 // ODS issue 3324: KV follows the number of KV heads, not the number of parameters.
 TEST(MemoryClaims, KvFollowsTheShapeNotTheParameterCount) {
   PrefillOptions options;

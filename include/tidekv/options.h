@@ -32,7 +32,7 @@ struct PrefillOptions {
   ComputeType compute_type = ComputeType::kAuto;
   std::int64_t memory_limit_bytes = 0;  // weights included; 0: no limit
   std::int64_t context_len = 0;         // cap on prompt + generated; 0: the model's own
-  std::int64_t max_new_tokens = 128;
+  std::int64_t max_new_tokens = 128;    // -1: as many as the context leaves
 };
 
 // Order of the filters, as in llama.cpp: repeat penalty, top-k, top-p, min-p, temperature.

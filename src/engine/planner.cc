@@ -93,15 +93,11 @@ FormulaReport formula_report(const ModelContext& model, const ResolvedRequest& r
 // The largest prompt within the context that fits the limit, with the chunk the user fixed or, if
 // automatic, with any chunk. The peak grows with the prompt.
 std::int64_t largest_fitting_prompt(const ModelContext& model, ResolvedRequest request) {
-  const bool whole = request.session.method.whole_prompt();
+  if (request.chunk_is_auto) {
+    request.session.chunk_len = 1;
+  }
   const auto fits = [&](std::int64_t prompt_len) {
-    request.session.prompt_len = prompt_len;
-    if (whole) {
-      request.session.chunk_len = prompt_len;
-      request.session.key_block_len = prompt_len;
-    } else if (request.chunk_is_auto) {
-      request.session.chunk_len = 1;
-    }
+    set_prompt_len(request, prompt_len);
     return closed_form_peak_bytes(model, request) <= request.memory_limit_bytes;
   };
   std::int64_t low = 0;

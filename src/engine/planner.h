@@ -25,7 +25,8 @@ struct ResolvedRequest {
   SessionOptions session;  // without probe and progress
   std::int64_t budget = 0;
   std::int64_t context_len = 0;
-  std::int64_t max_new_tokens = 0;  // cut to what the context leaves
+  std::int64_t wanted_new_tokens = 0;  // as asked; -1: as many as the context leaves
+  std::int64_t max_new_tokens = 0;     // cut to what the context leaves
   std::int64_t memory_limit_bytes = 0;
   bool chunk_is_auto = false;
 };
@@ -34,6 +35,10 @@ struct ResolvedRequest {
 // numbers when the prompt is longer than the context.
 Result<ResolvedRequest> resolve_request(const ModelContext& model, const PrefillOptions& options,
                                         std::int64_t prompt_len);
+
+// Gives the request another prompt length, and with it the room for generated tokens, and the
+// chunk of a whole-prompt method.
+void set_prompt_len(ResolvedRequest& request, std::int64_t prompt_len);
 
 struct Plan {
   MemoryPlan memory;

@@ -83,6 +83,20 @@ std::int64_t largest_fitting_chunk(const ModelContext& model, ResolvedRequest re
 
 }  // namespace
 
+void set_prompt_len(ResolvedRequest& request, std::int64_t prompt_len) {
+  SessionOptions& session = request.session;
+  session.prompt_len = prompt_len;
+  const std::int64_t room = request.context_len - prompt_len;
+  request.max_new_tokens =
+      request.wanted_new_tokens < 0 ? room : std::min(request.wanted_new_tokens, room);
+  // The last generated token is never fed back.
+  session.growth_len = std::max<std::int64_t>(0, request.max_new_tokens - 1);
+  if (session.method.whole_prompt()) {
+    session.chunk_len = prompt_len;
+    session.key_block_len = prompt_len;
+  }
+}
+
 Result<ResolvedRequest> resolve_request(const ModelContext& model, const PrefillOptions& options,
                                         std::int64_t prompt_len) {
   ResolvedRequest request;
@@ -95,20 +109,14 @@ Result<ResolvedRequest> resolve_request(const ModelContext& model, const Prefill
   session.selector = selector_options(options);
   TIDEKV_TRY(check_selector_options(session.selector));
   session.dtype = compute_dtype(*model.config, options.compute_type);
-  session.prompt_len = prompt_len;
   session.all_rows = options.all_rows;
 
   request.budget = options.budget;
-  const std::int64_t room = request.context_len - prompt_len;
-  request.max_new_tokens =
-      options.max_new_tokens < 0 ? room : std::min(options.max_new_tokens, room);
-  // The last generated token is never fed back.
-  session.growth_len = std::max<std::int64_t>(0, request.max_new_tokens - 1);
+  request.wanted_new_tokens = options.max_new_tokens;
+  set_prompt_len(request, prompt_len);
   request.memory_limit_bytes = options.memory_limit_bytes;
 
   if (session.method.whole_prompt()) {
-    session.chunk_len = prompt_len;
-    session.key_block_len = prompt_len;
     return request;
   }
   session.key_block_len = std::min(options.key_block_len, prompt_len);
