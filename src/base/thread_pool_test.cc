@@ -65,7 +65,7 @@ TEST_P(ThreadPoolOf, NeverRunsTwoTasksUnderOneThreadNumberAtOnce) {
 TEST_P(ThreadPoolOf, SeesWritesOfItsTasksAfterEveryOneOfManyCalls) {
   ThreadPool pool(GetParam());
   std::vector<std::int64_t> values(97, 0);  // plain integers: the pool must order the accesses
-  for (int round = 1; round <= 300; ++round) {
+  for (int round = 1; round <= 100; ++round) {
     pool.parallel_for(static_cast<std::int64_t>(values.size()),
                       [&](std::int64_t task, int) { values[static_cast<std::size_t>(task)] += 1; });
     for (const std::int64_t value : values) {
@@ -81,7 +81,7 @@ TEST_P(ThreadPoolOf, ServesSeveralCallersOneAfterAnother) {
   callers.reserve(3);
   for (int caller = 0; caller < 3; ++caller) {
     callers.emplace_back([&] {
-      for (int round = 0; round < 50; ++round) {
+      for (int round = 0; round < 20; ++round) {
         pool.parallel_for(10, [&](std::int64_t task, int) { sum += task; });
       }
     });
@@ -89,7 +89,7 @@ TEST_P(ThreadPoolOf, ServesSeveralCallersOneAfterAnother) {
   for (std::thread& caller : callers) {
     caller.join();
   }
-  EXPECT_EQ(sum.load(), 3 * 50 * 45);
+  EXPECT_EQ(sum.load(), 3 * 20 * 45);
 }
 
 TEST_P(ThreadPoolOf, AllocatesNothingAfterConstruction) {

@@ -24,7 +24,8 @@ double value_by_definition(std::uint32_t pattern, int exponent_bits) {
   const int mantissa = static_cast<int>(pattern) & ((1 << mantissa_bits) - 1);
   const double sign = (pattern & 0x8000U) != 0 ? -1.0 : 1.0;
   if (exponent == (1 << exponent_bits) - 1) {
-    return mantissa == 0 ? sign * kInf : std::numeric_limits<double>::quiet_NaN();
+    using Limits = std::numeric_limits<double>;
+    return mantissa == 0 ? sign * Limits::infinity() : Limits::quiet_NaN();
   }
   if (exponent == 0) {
     return sign * std::ldexp(mantissa, 1 - bias - mantissa_bits);
