@@ -30,7 +30,8 @@ TokenizerSpec random_spec(unsigned seed, int num_merges) {
   while (num_merges > 0) {
     const std::string left = tokens[random() % tokens.size()];
     const std::string right = tokens[random() % tokens.size()];
-    const std::string pair = left + " " + right;
+    std::string pair = left;
+    pair.append(" ").append(right);
     if (left.size() + right.size() > 8 ||
         std::find(seen_pairs.begin(), seen_pairs.end(), pair) != seen_pairs.end()) {
       continue;
@@ -93,6 +94,7 @@ TEST(Bpe, MergesLikeTheDefinition) {
       std::vector<std::int32_t> ids;
       bpe.value().encode(word, scratch, ids);
       std::vector<std::string> tokens;
+      tokens.reserve(ids.size());
       for (const std::int32_t id : ids) {
         tokens.emplace_back(vocabulary.value().text(id));
       }

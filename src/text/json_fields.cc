@@ -91,7 +91,7 @@ Result<JsonFields> JsonFields::of(const json& value, std::string where,
     if (std::find(known.begin(), known.end(), item.key()) == known.end()) {
       std::string names;
       for (const std::string_view name : known) {
-        names += (names.empty() ? "" : ", ") + std::string(name);
+        names.append(names.empty() ? "" : ", ").append(name);
       }
       return Error{ErrorCode::kUnsupported, where + ": field " + quoted_text(item.key()) +
                                                 " is not supported; expected only " + names};

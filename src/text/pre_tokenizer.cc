@@ -107,7 +107,7 @@ void PreTokenizer::put_spaces(std::vector<std::string_view>& list, std::deque<st
   texts.push_back(std::move(text));
   std::size_t begin = 0;
   for (std::size_t i = 0; i < list.size(); ++i) {
-    list[i] = std::string_view(texts.back()).substr(begin, ends[i] - begin);
+    list[i] = std::string_view{texts.back()}.substr(begin, ends[i] - begin);
     begin = ends[i];
   }
 }

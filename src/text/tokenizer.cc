@@ -156,7 +156,7 @@ std::string Detokenizer::next(std::int32_t id) {
   std::string out;
   std::size_t done = 0;
   while (done < pending_.size()) {
-    const std::string_view rest = std::string_view(pending_).substr(done);
+    const std::string_view rest = std::string_view{pending_}.substr(done);
     const Utf8Step step = utf8_step(rest);
     if (step.kind == Utf8Kind::kIncomplete) {
       break;
@@ -169,7 +169,7 @@ std::string Detokenizer::next(std::int32_t id) {
 }
 
 std::string Detokenizer::finish() {
-  const std::string out(pending_.empty() ? std::string_view{} : kReplacementCharacter);
+  std::string out(pending_.empty() ? std::string_view{} : kReplacementCharacter);
   pending_.clear();
   return out;
 }

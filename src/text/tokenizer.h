@@ -22,8 +22,10 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  // Ids of `text` (any bytes; it need not be valid UTF-8). With add_bos exactly one BOS leads,
-  // also when the text itself starts with BOS and parse_special is on.
+  // Ids of `text`: for valid UTF-8 those that Hugging Face's tokenizers gives. Bytes that are not
+  // keep their values: each stretch of them is a piece by itself, so token_bytes() of the ids join
+  // to `text` again (unless the file's pre-tokeniser drops or adds text). With add_bos exactly one
+  // BOS leads, also when the text itself starts with BOS and parse_special is on.
   virtual Result<std::vector<std::int32_t>> encode(std::string_view text,
                                                    const EncodeOptions& options) const = 0;
 

@@ -307,9 +307,12 @@ Status TokenizerEvents::add_part(std::string_view text) {
 
 bool TokenizerEvents::parse_error(std::size_t position, const std::string& /*last_token*/,
                                   const nlohmann::detail::exception& error) {
-  std::string why = error.what();
-  why = why.substr(why.find(": ") == std::string::npos ? 0 : why.find(": ") + 2);
-  return fail("not valid JSON at byte " + std::to_string(position) + ": " + why);
+  // The library's text without its prefix, and without the bytes it read last, which may be any.
+  std::string_view why = error.what();
+  why.remove_prefix(why.find(": ") == std::string_view::npos ? 0 : why.find(": ") + 2);
+  why = why.substr(0, why.find("; last read"));
+  return fail("not valid JSON at byte " + std::to_string(position) + ": " + std::string(why) +
+              "; expected one complete JSON object");
 }
 
 Result<TokenizerSpec> TokenizerEvents::finish(bool parsed) {

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "text/tokenizer.h"
+#include "text/utf8.h"
 
 namespace tidekv {
 namespace {
@@ -46,6 +47,7 @@ void expect_error(const std::string& json, const std::vector<std::string>& parts
     EXPECT_THAT(result.error().message, HasSubstr(part));
   }
   EXPECT_LT(result.error().message.size(), 600U);
+  EXPECT_EQ(valid_utf8_prefix(result.error().message), result.error().message.size());
 }
 
 struct BadFile {
@@ -68,7 +70,6 @@ TEST(TokenizerJson, RefusesItCutAtEveryByte) {
   }
 }
 
-// No claim but that it ends in a value or an error, under the sanitizers.
 TEST(TokenizerJson, SurvivesEveryByteChanged) {
   const std::string json = tiny_json();
   int num_errors = 0;
@@ -78,6 +79,10 @@ TEST(TokenizerJson, SurvivesEveryByteChanged) {
       damaged[i] = byte;
       const auto result = parse_tokenizer_json(damaged, "f");
       num_errors += result.ok() ? 0 : 1;
+      if (!result.ok()) {  // whoever shows it, as JSON perhaps, needs valid text
+        const std::string& message = result.error().message;
+        ASSERT_EQ(valid_utf8_prefix(message), message.size()) << i;
+      }
       if (result.ok()) {
         EXPECT_TRUE(result.value()->encode("in the 123\xC3\xA9", {}).ok());
       }

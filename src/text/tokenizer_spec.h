@@ -18,7 +18,7 @@ class TextList {
   std::size_t size() const { return ends_.size(); }
   std::string_view operator[](std::size_t i) const {
     const std::uint32_t begin = i == 0 ? 0 : ends_[i - 1];
-    return std::string_view(texts_).substr(begin, ends_[i] - begin);
+    return std::string_view{texts_}.substr(begin, ends_[i] - begin);
   }
 
  private:

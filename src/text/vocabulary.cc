@@ -49,7 +49,7 @@ Result<Vocabulary> Vocabulary::build(const TokenizerSpec& spec, const std::strin
   }
 
   Vocabulary vocabulary;
-  vocabulary.by_id_.resize(static_cast<std::size_t>(largest + 1));
+  vocabulary.by_id_.resize(static_cast<std::size_t>(std::int64_t{largest} + 1));
   TIDEKV_TRY(vocabulary.add_model_tokens(spec, file));
   TIDEKV_TRY(vocabulary.sort_keys(file));
   for (const AddedToken& token : spec.added_tokens) {
@@ -149,14 +149,14 @@ const Vocabulary::Entry* Vocabulary::entry(std::int32_t id) const {
 std::string_view Vocabulary::text(std::int32_t id) const {
   const Entry* found = entry(id);
   return found == nullptr ? std::string_view{}
-                          : std::string_view(storage_).substr(found->text_begin, found->text_len);
+                          : std::string_view{storage_}.substr(found->text_begin, found->text_len);
 }
 
 std::string_view Vocabulary::bytes(std::int32_t id) const {
   const Entry* found = entry(id);
   return found == nullptr || found->special
              ? std::string_view{}
-             : std::string_view(storage_).substr(found->bytes_begin, found->bytes_len);
+             : std::string_view{storage_}.substr(found->bytes_begin, found->bytes_len);
 }
 
 bool Vocabulary::is_special(std::int32_t id) const {
