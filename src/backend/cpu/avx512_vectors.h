@@ -29,8 +29,12 @@ constexpr __mmask16 kAllLanes = 0xFFFF;
 template <Element kType>
 constexpr std::int64_t kElementBytes = kType == Element::kF32 ? 4 : 2;
 
+// Lanes [0, count); none if count is negative.
 inline __mmask16 first_lanes(std::int64_t count) {
-  return count >= kLanes ? kAllLanes : static_cast<__mmask16>((1U << count) - 1U);
+  if (count >= kLanes) {
+    return kAllLanes;
+  }
+  return count <= 0 ? __mmask16{0} : static_cast<__mmask16>((1U << count) - 1U);
 }
 
 inline __m512 widen_bf16(__m256i bits) {
@@ -71,23 +75,56 @@ inline void store(__m512 value, void* row, std::int64_t i, __mmask16 mask = kAll
   }
 }
 
-// exp(x) for x <= 88: x = n ln2 + r, |r| <= ln2 / 2, and 1 + r + r^2 q(r), q interpolated at
-// Chebyshev nodes (relative error 0.2 of 2^-24). Exactly 1 at 0, 0 below -104; NaN stays NaN.
+// x[j] becomes exp(x[j]), for x <= 88: x = n ln2 + r, |r| <= ln2 / 2, and 1 + r + r^2 q(r), q
+// interpolated at Chebyshev nodes (relative error 0.2 of 2^-24). Exactly 1 at 0, 0 below -104; NaN
+// stays NaN. Several vectors go step by step together: one alone waits for its own results.
+template <int kCount>
+inline void exponentials_of(__m512 (&x)[kCount]) {
+  constexpr float kRoundToInteger = 0x1.8p23F;
+  constexpr float kLog2E = 0x1.715476p+0F;
+  constexpr float kLn2High = 0x1.63p-1F;
+  constexpr float kLn2Low = -0x1.bd0106p-13F;
+  constexpr float kCoefficients[] = {0.0083634727F, 0.0416665524F, 0.1666657522F, 0.5F, 1.0F, 1.0F};
+  __m512 n[kCount];
+  __m512 p[kCount];
+  TIDEKV_UNROLL
+  for (int j = 0; j < kCount; ++j) {
+    x[j] = _mm512_max_ps(_mm512_set1_ps(-104.0F), x[j]);  // the second if NaN
+  }
+  TIDEKV_UNROLL
+  for (int j = 0; j < kCount; ++j) {
+    n[j] = _mm512_fmadd_ps(x[j], _mm512_set1_ps(kLog2E), _mm512_set1_ps(kRoundToInteger));
+  }
+  TIDEKV_UNROLL
+  for (int j = 0; j < kCount; ++j) {
+    n[j] = _mm512_sub_ps(n[j], _mm512_set1_ps(kRoundToInteger));
+  }
+  TIDEKV_UNROLL
+  for (int j = 0; j < kCount; ++j) {
+    x[j] = _mm512_fnmadd_ps(n[j], _mm512_set1_ps(kLn2High), x[j]);
+  }
+  TIDEKV_UNROLL
+  for (int j = 0; j < kCount; ++j) {
+    x[j] = _mm512_fnmadd_ps(n[j], _mm512_set1_ps(kLn2Low), x[j]);
+    p[j] = _mm512_set1_ps(0.0013926550F);
+  }
+  TIDEKV_UNROLL
+  for (const float coefficient : kCoefficients) {
+    TIDEKV_UNROLL
+    for (int j = 0; j < kCount; ++j) {
+      p[j] = _mm512_fmadd_ps(p[j], x[j], _mm512_set1_ps(coefficient));
+    }
+  }
+  TIDEKV_UNROLL
+  for (int j = 0; j < kCount; ++j) {
+    x[j] = _mm512_scalef_ps(p[j], n[j]);
+  }
+}
+
 inline __m512 exponential_of(__m512 x) {
-  const __m512 round_to_integer = _mm512_set1_ps(0x1.8p23F);
-  const __m512 clamped = _mm512_max_ps(_mm512_set1_ps(-104.0F), x);  // the second if NaN
-  const __m512 n = _mm512_sub_ps(
-      _mm512_fmadd_ps(clamped, _mm512_set1_ps(0x1.715476p+0F), round_to_integer), round_to_integer);
-  __m512 r = _mm512_fnmadd_ps(n, _mm512_set1_ps(0x1.63p-1F), clamped);  // ln2 in two parts
-  r = _mm512_fmadd_ps(n, _mm512_set1_ps(0x1.bd0106p-13F), r);
-  __m512 p = _mm512_set1_ps(0.0013926550F);
-  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.0083634727F));
-  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.0416665524F));
-  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.1666657522F));
-  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.5F));
-  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0F));
-  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0F));
-  return _mm512_scalef_ps(p, n);
+  __m512 one[1] = {x};
+  exponentials_of(one);
+  return one[0];
 }
 
 }  // namespace

@@ -83,40 +83,38 @@ float max_product(const float* s, std::int64_t n) {
       _mm512_max_ps(_mm512_max_ps(max[0], max[1]), _mm512_max_ps(max[2], max[3])));
 }
 
-inline __m512 shifted_exponential(__m512 products, __m512 scale, __m512 max) {
-  return exponential_of(_mm512_sub_ps(_mm512_mul_ps(products, scale), max));
-}
-
-// Even and odd vectors of a tile have a sum each, so that the order is that of the keys' places in
+// Vector v of a tile has its place in sum v % 4, so that the order is that of the keys' places in
 // the tile, however many are seen.
 float exponentials(float* s, std::int64_t n, float scale, float max) {
+  constexpr int kSums = 4;
   const __m512 scales = _mm512_set1_ps(scale);
   const __m512 maxima = _mm512_set1_ps(max);
-  __m512 even = _mm512_setzero_ps();
-  __m512 odd = _mm512_setzero_ps();
-  std::int64_t i = 0;
-  for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
-    const __m512 p0 = shifted_exponential(_mm512_loadu_ps(s + i), scales, maxima);
-    const __m512 p1 = shifted_exponential(_mm512_loadu_ps(s + i + kLanes), scales, maxima);
-    _mm512_storeu_ps(s + i, p0);
-    _mm512_storeu_ps(s + i + kLanes, p1);
-    even = _mm512_add_ps(even, p0);
-    odd = _mm512_add_ps(odd, p1);
+  __m512 sums[kSums] = {_mm512_setzero_ps(), _mm512_setzero_ps(), _mm512_setzero_ps(),
+                        _mm512_setzero_ps()};
+  for (std::int64_t i = 0; i < n; i += kSums * kLanes) {
+    __mmask16 masks[kSums];
+    __m512 p[kSums];
+    TIDEKV_UNROLL
+    for (int j = 0; j < kSums; ++j) {
+      masks[j] = first_lanes(n - i - j * kLanes);
+      const __m512 products = _mm512_maskz_loadu_ps(masks[j], s + i + j * kLanes);
+      p[j] = _mm512_fmsub_ps(products, scales, maxima);
+    }
+    exponentials_of(p);
+    TIDEKV_UNROLL
+    for (int j = 0; j < kSums; ++j) {
+      _mm512_mask_storeu_ps(s + i + j * kLanes, masks[j], p[j]);
+      sums[j] = _mm512_mask_add_ps(sums[j], masks[j], sums[j], p[j]);
+    }
   }
-  for (int parity = 0; i < n; i += kLanes, ++parity) {
-    const __mmask16 mask = first_lanes(n - i);
-    const __m512 p = shifted_exponential(_mm512_maskz_loadu_ps(mask, s + i), scales, maxima);
-    _mm512_mask_storeu_ps(s + i, mask, p);
-    __m512& sum = parity == 0 ? even : odd;
-    sum = _mm512_mask_add_ps(sum, mask, sum, p);
-  }
-  return _mm512_reduce_add_ps(_mm512_add_ps(even, odd));
+  return _mm512_reduce_add_ps(
+      _mm512_add_ps(_mm512_add_ps(sums[0], sums[1]), _mm512_add_ps(sums[2], sums[3])));
 }
 
 void weights(const float* s, std::int64_t n, float scale, float max, float normaliser, float* to) {
   for_vectors(n, [&](std::int64_t i, __mmask16 mask) {
-    const __m512 p = shifted_exponential(_mm512_maskz_loadu_ps(mask, s + i), _mm512_set1_ps(scale),
-                                         _mm512_set1_ps(max));
+    const __m512 p = exponential_of(_mm512_fmsub_ps(_mm512_maskz_loadu_ps(mask, s + i),
+                                                    _mm512_set1_ps(scale), _mm512_set1_ps(max)));
     _mm512_mask_storeu_ps(to + i, mask, _mm512_div_ps(p, _mm512_set1_ps(normaliser)));
   });
 }
