@@ -1,7 +1,5 @@
 // The public API as an embedding program uses it: requests one after another, side by side, and
 // stopped half way.
-#include "tidekv/engine.h"
-
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "system/model_run.h"
+#include "tidekv/engine.h"
 
 namespace tidekv::testing {
 namespace {
