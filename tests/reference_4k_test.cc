@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <string>
 #include <tuple>
 
@@ -103,7 +104,7 @@ TEST_P(Reference4k, FullCacheAnswersTokenForTokenAsFloat64) {
 
 TEST_P(Reference4k, CompressedCacheAnswersTokenForTokenAsFloat64) {
   const auto num_tokens = static_cast<std::int64_t>(prompt_.compact_greedy_ids.size());
-  for (const std::string method : {"tidekv-snap", "snapkv"}) {
+  for (const char* const method : {"tidekv-snap", "snapkv"}) {
     EXPECT_EQ(compressed_run(method, prompt_.compact_budget, num_tokens).tokens,
               prompt_.compact_greedy_ids)
         << method;
@@ -125,22 +126,30 @@ TEST_P(Reference4k, RetainsThePositionsOfDenseSnapKvInFloat64) {
   }
 }
 
-// Pooled scores are off by at most twice what Transformers' float32 is; 2^-24 is for the float32
-// that the true ones are stored in. Budgets differ only in the threshold, so one run serves all.
+// Pooled scores are off by at most twice what Transformers' float32 is in the layer; 2^-24 is for
+// the float32 that the true ones are stored in.
+//
+// Of the layer, not of the head and budget: a head's float32_error is that of its most sensitive
+// score, one rounding's luck. The 119 scores that count for the first head of layer 2 at budget 128
+// are copies of 21 numbers, and a single key decides the largest error.
 TEST_P(Reference4k, PooledScoresAreAsCloseToFloat64AsTransformers) {
   const RunCapture run = compressed_run("tidekv-snap", prompt_.compact_budget, 0);
-  for (const auto& [budget, selections] : prompt_.selections) {
-    SCOPED_TRACE("threshold of budget " + std::to_string(budget));
-    for_each_head(selections, [&](std::size_t layer, std::size_t head) {
-      const DoubleMatrix& scores = prompt_.scores[layer];
-      const HeadSelection& reference = selections[layer][head];
-      ASSERT_EQ(run.layers.at(layer).scores.size(), scores.values.size());
-      const auto row = static_cast<std::int64_t>(head);
-      EXPECT_LE(worst_score_error(run.layers[layer].scores.data() + row * scores.cols, scores, row,
-                                  reference.threshold),
-                2 * reference.float32_error + 0x1p-24);
-    });
-  }
+  ASSERT_EQ(run.layers.size(), prompt_.scores.size());
+  for_each_head(prompt_.selections.begin()->second, [&](std::size_t layer, std::size_t head) {
+    const DoubleMatrix& scores = prompt_.scores[layer];
+    ASSERT_EQ(run.layers[layer].scores.size(), scores.values.size());
+    double threshold = std::numeric_limits<double>::infinity();  // the lowest of the budgets
+    double float32_error = 0.0;
+    for (const auto& [budget, selections] : prompt_.selections) {
+      threshold = std::min(threshold, selections[layer][head].threshold);
+      for (const HeadSelection& selection : selections[layer]) {
+        float32_error = std::max(float32_error, selection.float32_error);
+      }
+    }
+    const auto row = static_cast<std::int64_t>(head);
+    const float* ours = run.layers[layer].scores.data() + row * scores.cols;
+    EXPECT_LE(worst_score_error(ours, scores, row, threshold), 2 * float32_error + 0x1p-24);
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, Reference4k, ::testing::ValuesIn(available_backend_names()),
