@@ -9,12 +9,19 @@ namespace tidekv {
 ThreadPool::ThreadPool(int num_threads) {
   TIDEKV_CHECK_OP(num_threads, >=, 1);
   workers_.reserve(static_cast<std::size_t>(num_threads - 1));
-  for (int thread = 1; thread < num_threads; ++thread) {
-    workers_.emplace_back([this, thread] { worker_loop(thread); });
+  try {
+    for (int thread = 1; thread < num_threads; ++thread) {
+      workers_.emplace_back([this, thread] { worker_loop(thread); });
+    }
+  } catch (...) {  // no memory or no thread left: those that run must not outlive the pool
+    stop();
+    throw;
   }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { stop(); }
+
+void ThreadPool::stop() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;

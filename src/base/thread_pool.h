@@ -38,6 +38,7 @@ class ThreadPool {
 
   void run(std::int64_t num_tasks, const void* context, Call call);
   void worker_loop(int thread);
+  void stop();  // ends and joins the threads
   void take_tasks(int thread);
 
   std::mutex caller_mutex_;  // held for the length of one parallel_for

@@ -12,14 +12,17 @@
 namespace {
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): operator new counts here
 std::atomic<std::int64_t> num_news{0};
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): and refuses here
+std::atomic<std::int64_t> refused_new{-1};
 }  // namespace
 
 // Counts allocations of this test program; the pool promises none after construction. Kept out of
 // line: inlined halves of a new and a delete look mismatched to the compiler.
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
-  num_news.fetch_add(1, std::memory_order_relaxed);
-  if (void* data = std::malloc(bytes == 0 ? 1 : bytes)) {
-    return data;
+  if (num_news.fetch_add(1, std::memory_order_relaxed) != refused_new.load()) {
+    if (void* data = std::malloc(bytes == 0 ? 1 : bytes)) {
+      return data;
+    }
   }
   throw std::bad_alloc();
 }
@@ -117,6 +120,26 @@ TEST_P(ThreadPoolOf, CountsTheCaller) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, ThreadPoolOf, testing::Values(1, 2, 3, 5));
+
+// A thread still running when its std::thread is destroyed would end the program.
+TEST(ThreadPool, JoinsTheThreadsItHasWhenOneCannotBeStarted) {
+  constexpr int kNumThreads = 5;
+  const std::int64_t before = num_news.load();
+  { const ThreadPool pool(kNumThreads); }
+  const std::int64_t needed = num_news.load() - before;
+  ASSERT_GE(needed, kNumThreads);  // the list, and each thread's start
+  for (std::int64_t nth = 0; nth < needed; ++nth) {
+    bool refused = false;
+    refused_new = num_news.load() + nth;
+    try {
+      const ThreadPool pool(kNumThreads);
+    } catch (const std::bad_alloc&) {
+      refused = true;
+    }
+    refused_new = -1;
+    EXPECT_TRUE(refused) << "operator new " << nth;
+  }
+}
 
 TEST(ThreadPool, RunsInAscendingOrderOnOneThread) {
   ThreadPool pool(1);

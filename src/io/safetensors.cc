@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/checked_math.h"
-#include "io/field_reader.h"
-#include "io/json_value.h"
+#include "base/field_reader.h"
+#include "base/json_value.h"
 
 namespace tidekv {
 namespace {

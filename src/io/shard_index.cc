@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "io/field_reader.h"
-#include "io/json_value.h"
+#include "base/field_reader.h"
+#include "base/json_value.h"
 
 namespace tidekv {
 namespace {

@@ -3,7 +3,7 @@
 #include <set>
 #include <utility>
 
-#include "io/json_value.h"
+#include "base/json_value.h"
 #include "io/safetensors.h"
 #include "io/shard_index.h"
 

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <utility>
 
+#include "base/field_reader.h"
 #include "base/file.h"
-#include "io/field_reader.h"
-#include "io/json_value.h"
+#include "base/json_value.h"
 #include "model/config_rope.h"
 
 namespace tidekv {

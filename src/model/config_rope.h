@@ -1,7 +1,7 @@
 // The rotary part of config.json, as Transformers 4 and 5 write it.
 #pragma once
 
-#include "io/field_reader.h"
+#include "base/field_reader.h"
 #include "model/config.h"
 #include "tidekv/result.h"
 

@@ -335,7 +335,7 @@ const BadConfig kBadFields[] = {
     {R"("hidden_size": null)", "hidden_size", "missing; expected an integer from 1 to 262144"},
     {R"("hidden_size": 0)", "hidden_size", "the number 0"},
     {R"("hidden_size": -64)", "hidden_size", "the number -64"},
-    {R"("hidden_size": 64.0)", "hidden_size", "the number 64; expected an integer"},
+    {R"("hidden_size": 64.0)", "hidden_size", "the number 64.0; expected an integer"},
     {R"("hidden_size": "64")", "hidden_size", "the string '64'"},
     {R"("hidden_size": true)", "hidden_size", "true"},
     {R"("hidden_size": 262145)", "hidden_size", "the number 262145"},

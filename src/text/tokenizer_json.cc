@@ -1,339 +1,335 @@
 #include "text/tokenizer_json.h"
 
+#include <algorithm>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "text/json_fields.h"
+#include "base/field_reader.h"
+#include "base/json_events.h"
+#include "base/json_value.h"
 #include "text/tokenizer_sections.h"
 #include "text/utf8.h"
 
 namespace tidekv {
 namespace {
 
-using nlohmann::json;
-
 constexpr std::size_t kMaxFileBytes = std::size_t{256} << 20U;
+constexpr JsonLimits kLimits = {.max_depth = 32, .max_values = 1 << 18};
+
+constexpr std::string_view kTopFields[] = {"version",    "truncation",    "padding",
+                                           "normalizer", "pre_tokenizer", "post_processor",
+                                           "decoder",    "model",         "added_tokens"};
+constexpr std::string_view kModelFields[] = {"type",
+                                             "dropout",
+                                             "unk_token",
+                                             "continuing_subword_prefix",
+                                             "end_of_word_suffix",
+                                             "fuse_unk",
+                                             "byte_fallback",
+                                             "ignore_merges",
+                                             "vocab",
+                                             "merges"};
 
 // Where in the file the parser is.
 enum class Place : std::uint8_t {
   kStart,
   kTop,          // the file's object
-  kSection,      // any value of it that is collected as a tree
+  kSection,      // any value of it that is built as a tree
   kModel,        // the model's object
-  kModelField,   // any value of it that is collected
+  kModelField,   // any value of it that is built as a tree
   kVocab,        // token -> id
   kMerges,       // strings "a b", or pairs
   kPair,         // inside one pair
   kAddedTokens,  // the list
-  kAddedToken,   // inside one of them, collected
+  kAddedToken,   // inside one of them, built as a tree
   kEnd,
 };
 
-// Takes the parser's events. The three long lists go straight into the spec; the rest into a tree.
-class TokenizerEvents final : public nlohmann::json_sax<json> {
+// The fields of one object that were there.
+class SeenFields {
  public:
-  explicit TokenizerEvents(const std::string& file) : file_(file) {}
-
-  bool null() override { return scalar(nullptr); }
-  bool boolean(bool value) override { return scalar(value); }
-  bool number_integer(number_integer_t value) override { return scalar(value); }
-  bool number_unsigned(number_unsigned_t value) override { return scalar(value); }
-  bool number_float(number_float_t value, const string_t& /*text*/) override {
-    return scalar(value);
+  // Notes `name`, which must be one of `known` and new; gives that one.
+  template <std::size_t n>
+  Result<std::string_view> add(std::string_view name, const std::string_view (&known)[n],
+                               const std::string& where);
+  bool has(std::string_view name) const {
+    return std::find(names_.begin(), names_.end(), name) != names_.end();
   }
-  bool string(string_t& value) override {
-    if (place_ == Place::kMerges || place_ == Place::kPair) {
-      return keep(place_ == Place::kPair ? add_part(value) : add_merge(value));
-    }
-    return scalar(value);
-  }
-  bool binary(binary_t& /*value*/) override { return fail("binary data; expected JSON text"); }
-  bool start_object(std::size_t /*size*/) override { return open(json::object()); }
-  bool start_array(std::size_t /*size*/) override { return open(json::array()); }
-  bool end_object() override { return close(); }
-  bool end_array() override { return close(); }
-  bool key(string_t& name) override;
-  bool parse_error(std::size_t position, const std::string& last_token,
-                   const nlohmann::detail::exception& error) override;
-
-  Result<TokenizerSpec> finish(bool parsed);
 
  private:
-  bool keep(Status status) {
-    if (!status.ok()) {
-      error_ = std::move(status).error();
+  std::vector<std::string_view> names_;
+};
+
+template <std::size_t n>
+Result<std::string_view> SeenFields::add(std::string_view name, const std::string_view (&known)[n],
+                                         const std::string& where) {
+  const auto* found = std::find(std::begin(known), std::end(known), name);
+  if (found == std::end(known)) {
+    std::string names;
+    for (const std::string_view each : known) {
+      names.append(names.empty() ? "" : ", ").append(each);
     }
-    return !error_.has_value();
+    return Error{ErrorCode::kUnsupported, where + ": field " + in_quotes(name) +
+                                              " is not supported; expected only " + names};
   }
-  bool fail(const std::string& message) {
-    return keep(Error{ErrorCode::kBadFile, where() + ": " + message});
+  if (has(name)) {
+    return Error{ErrorCode::kBadFile,
+                 where + ": key " + in_quotes(name) + " appears twice; each key may appear once"};
   }
-  bool collecting() const {
+  names_.push_back(*found);
+  return *found;
+}
+
+// The three long lists go straight into the spec; the rest into small trees.
+class TokenizerHandler final : public JsonHandler {
+ public:
+  explicit TokenizerHandler(const std::string& file) : file_(file) {}
+
+  Status scalar(JsonValue value) override;
+  Status open(JsonValue container) override;
+  Status close() override;
+  Status key(std::string_view name) override;
+  std::string where() const override {
+    const std::string in = path();
+    return in.empty() ? file_ : file_ + ": " + in;
+  }
+
+  Result<TokenizerSpec> finish();
+
+ private:
+  std::string path() const;
+  Error bad(const std::string& message) const {
+    return Error{ErrorCode::kBadFile, where() + message};
+  }
+  Error wrong(const JsonValue& value, const std::string& expected) const {
+    return bad(" is " + describe(value) + "; expected " + expected);
+  }
+  bool building() const {
     return place_ == Place::kSection || place_ == Place::kModelField ||
            place_ == Place::kAddedToken;
   }
-  std::string where() const;
-  bool scalar(json value);
-  bool open(json value);
-  bool close();
-  bool collect(json value);
-  bool collected();
-  bool name_field(const std::string& name);
-  bool add_token_id(const json& value);
+  Status name_field(std::string_view name);
+  void start_tree(Place place, std::string_view name, std::int64_t depth);
+  Status place_tree();
+  Status add_token_id(const JsonValue& value);
   Status add_merge(std::string_view text);
   Status add_part(std::string_view text);
 
   const std::string& file_;
-  std::optional<Error> error_;
   Place place_ = Place::kStart;
-  JsonCollector collector_;
-  json top_ = json::object();
-  json model_ = json::object();
-  std::string field_;  // of top_ or model_
-  std::string token_;  // its id comes next
-  bool has_vocab_ = false;
-  bool has_merges_ = false;
-  bool has_added_tokens_ = false;
-  std::size_t parts_ = 0;  // of the open pair
+  JsonTreeBuilder builder_{kLimits};
+  JsonObject top_;    // without added_tokens
+  JsonObject model_;  // without vocab and merges
+  SeenFields seen_in_top_;
+  SeenFields seen_in_model_;
+  std::string_view field_;  // of the file's or the model's object; its value comes next
+  std::string token_;       // its id comes next
+  std::size_t parts_ = 0;   // of the open pair
   TokenizerSpec spec_;
 };
 
-std::string TokenizerEvents::where() const {
+std::string TokenizerHandler::path() const {
   switch (place_) {
     case Place::kStart:
     case Place::kEnd:
-      return file_;
+      return "";
     case Place::kTop:
     case Place::kSection:
-      return file_ + (field_.empty() ? "" : ": " + field_);
+      return std::string(field_);
     case Place::kModel:
     case Place::kModelField:
-      return file_ + ": model" + (field_.empty() ? "" : "." + field_);
+      return (field_.empty() ? "model" : "model.") + std::string(field_);
     case Place::kVocab:
-      return file_ + ": model.vocab";
+      return "model.vocab";
     case Place::kMerges:
     case Place::kPair:
-      return file_ + ": model.merges[" + std::to_string(spec_.merges.size() / 2) + "]";
+      return "model.merges[" + std::to_string(spec_.merges.size() / 2) + "]";
     case Place::kAddedTokens:
     case Place::kAddedToken:
-      return file_ + ": added_tokens[" + std::to_string(spec_.added_tokens.size()) + "]";
+      return "added_tokens[" + std::to_string(spec_.added_tokens.size()) + "]";
   }
-  return file_;
+  return "";
 }
 
-bool TokenizerEvents::key(string_t& name) {
+Status TokenizerHandler::key(std::string_view name) {
   if (place_ == Place::kVocab) {
     token_ = name;
-    return true;
+    return Ok{};
   }
-  if (collecting()) {
-    return keep(collector_.key(name));
-  }
-  return name_field(name);
+  return building() ? builder_.key(name) : name_field(name);
 }
 
-// A field of the file's object or of the model's. Its name may be hostile: it is cut for errors.
-bool TokenizerEvents::name_field(const std::string& name) {
-  field_.clear();
-  const json& object = place_ == Place::kTop ? top_ : model_;
-  const bool twice = object.contains(name) ||
-                     (place_ == Place::kTop && name == "added_tokens" && has_added_tokens_) ||
-                     (place_ == Place::kModel && name == "vocab" && has_vocab_) ||
-                     (place_ == Place::kModel && name == "merges" && has_merges_);
-  if (twice) {
-    return fail(quoted_text(name) + " is there twice; expected every field once");
+// The value is entered by the event that follows, or built as a tree.
+Status TokenizerHandler::name_field(std::string_view name) {
+  field_ = {};
+  if (place_ == Place::kTop) {
+    TIDEKV_ASSIGN(field_, seen_in_top_.add(name, kTopFields, where()));
+    if (field_ != "model" && field_ != "added_tokens") {
+      start_tree(Place::kSection, field_, 1);
+    }
+    return Ok{};
   }
-  constexpr std::size_t kMaxNameBytes = 64;
-  if (name.size() > kMaxNameBytes) {
-    return fail("field " + quoted_text(name) + " is not supported");
+  TIDEKV_ASSIGN(field_, seen_in_model_.add(name, kModelFields, where()));
+  if (field_ != "vocab" && field_ != "merges") {
+    start_tree(Place::kModelField, field_, 2);
   }
-  field_ = name;
-  return true;
+  return Ok{};
 }
 
-bool TokenizerEvents::scalar(json value) {
+// `depth`: containers around the tree.
+void TokenizerHandler::start_tree(Place place, std::string_view name, std::int64_t depth) {
+  place_ = place;
+  builder_.start(place == Place::kAddedToken ? where() : file_, name, depth);
+}
+
+Status TokenizerHandler::scalar(JsonValue value) {
+  const auto* text = std::get_if<std::string>(&value.data);
   switch (place_) {
+    case Place::kStart:
+    case Place::kEnd:
+      return bad(": holds " + describe(value) + "; expected a JSON object");
+    case Place::kTop:
+      return wrong(value, field_ == "model" ? "an object" : "an array");
+    case Place::kModel:
+      return wrong(value, field_ == "vocab" ? "an object" : "an array");
     case Place::kVocab:
       return add_token_id(value);
-    case Place::kStart:
-      return fail("the file is " + shown(value) + "; expected an object");
     case Place::kMerges:
     case Place::kPair:
-      return fail(shown(value) + "; expected \"a b\" or [\"a\", \"b\"]");
+      if (text == nullptr) {
+        return wrong(value, R"("a b" or ["a", "b"])");
+      }
+      return place_ == Place::kMerges ? add_merge(*text) : add_part(*text);
     case Place::kAddedTokens:
-      return fail(shown(value) + "; expected an object");
-    default:
-      return collect(std::move(value));
+      return wrong(value, "an object");
+    case Place::kSection:
+    case Place::kModelField:
+    case Place::kAddedToken:
+      TIDEKV_TRY(builder_.scalar(std::move(value)));
+      return place_tree();
   }
+  return Ok{};
 }
 
-bool TokenizerEvents::open(json value) {
-  const bool object = value.is_object();
-  const auto enter = [&](Place place, bool want_object) {
-    if (object != want_object) {
-      return fail(shown(value) + (want_object ? "; expected an object" : "; expected an array"));
+Status TokenizerHandler::open(JsonValue container) {
+  const bool is_object = std::holds_alternative<JsonObject>(container.data);
+  const auto enter = [&](Place place, bool want_object) -> Status {
+    if (is_object != want_object) {
+      return scalar(std::move(container));  // says what belongs here
     }
     place_ = place;
-    return true;
+    return Ok{};
   };
   switch (place_) {
     case Place::kStart:
       return enter(Place::kTop, true);
     case Place::kTop:
-      if (field_ == "model") {
-        const bool entered = enter(Place::kModel, true);
-        field_.clear();
-        return entered;
-      }
-      if (field_ == "added_tokens") {
-        has_added_tokens_ = true;
-        return enter(Place::kAddedTokens, false);
-      }
-      return collect(std::move(value));
+      return field_ == "model" ? enter(Place::kModel, true) : enter(Place::kAddedTokens, false);
     case Place::kModel:
-      if (field_ == "vocab") {
-        has_vocab_ = true;
-        return enter(Place::kVocab, true);
-      }
-      if (field_ == "merges") {
-        has_merges_ = true;
-        return enter(Place::kMerges, false);
-      }
-      return collect(std::move(value));
+      return field_ == "vocab" ? enter(Place::kVocab, true) : enter(Place::kMerges, false);
     case Place::kMerges:
       parts_ = 0;
       return enter(Place::kPair, false);
-    case Place::kVocab:
-    case Place::kPair:
-      return scalar(std::move(value));  // where neither an array nor an object belongs
+    case Place::kAddedTokens:
+      if (is_object) {
+        start_tree(Place::kAddedToken, "added_tokens", 2);
+      }
+      break;
     default:
-      return collect(std::move(value));
+      break;
   }
+  return building() ? builder_.open(std::move(container)) : scalar(std::move(container));
 }
 
-bool TokenizerEvents::close() {
+Status TokenizerHandler::close() {
   switch (place_) {
     case Place::kTop:
       place_ = Place::kEnd;
-      return true;
+      return Ok{};
     case Place::kModel:
-      top_["model"] = std::move(model_);
+      top_.push_back({"model", JsonValue{std::move(model_)}});
+      [[fallthrough]];
+    case Place::kAddedTokens:
       place_ = Place::kTop;
-      field_.clear();
-      return true;
+      field_ = {};
+      return Ok{};
     case Place::kVocab:
     case Place::kMerges:
       place_ = Place::kModel;
-      return true;
+      field_ = {};
+      return Ok{};
     case Place::kPair:
       if (parts_ != 2) {
-        return fail("a pair of " + std::to_string(parts_) + "; expected two strings");
+        return bad(": a pair of " + std::to_string(parts_) + "; expected two strings");
       }
       place_ = Place::kMerges;
-      return true;
-    case Place::kAddedTokens:
-      place_ = Place::kTop;
-      return true;
+      return Ok{};
     default:
-      collector_.close();
-      return collected();
+      builder_.close();
+      return place_tree();
   }
-}
-
-// Adds one event to the tree of a small value, which starts here or is open.
-bool TokenizerEvents::collect(json value) {
-  if (!collecting()) {
-    place_ = place_ == Place::kTop     ? Place::kSection
-             : place_ == Place::kModel ? Place::kModelField
-                                       : Place::kAddedToken;
-    collector_.start(where());
-  }
-  return keep(collector_.add(std::move(value))) && collected();
 }
 
 // Puts the tree where it belongs once it is complete.
-bool TokenizerEvents::collected() {
-  if (!collector_.complete()) {
-    return true;
+Status TokenizerHandler::place_tree() {
+  std::optional<JsonValue> value = builder_.take();
+  if (!value) {
+    return Ok{};
   }
-  json value = collector_.take();
   if (place_ == Place::kAddedToken) {
-    Result<AddedToken> token = read_added_token(value, where());
-    if (!token.ok()) {
-      return keep(std::move(token).error());
-    }
-    spec_.added_tokens.push_back(std::move(token).value());
+    const auto& object = std::get<JsonObject>(value->data);
+    TIDEKV_ASSIGN(AddedToken token, read_added_token(FieldReader(object, file_, path() + ".")));
+    spec_.added_tokens.push_back(std::move(token));
     place_ = Place::kAddedTokens;
-    return true;
+    return Ok{};
   }
   const bool in_model = place_ == Place::kModelField;
-  (in_model ? model_ : top_)[field_] = std::move(value);
+  (in_model ? model_ : top_).push_back({std::string(field_), *std::move(value)});
   place_ = in_model ? Place::kModel : Place::kTop;
-  return true;
+  field_ = {};
+  return Ok{};
 }
 
-bool TokenizerEvents::add_token_id(const json& value) {
-  if (!value.is_number_unsigned() || value.get<std::uint64_t>() > INT32_MAX) {
-    return fail(quoted_text(token_) + " has id " + shown(value) +
-                "; expected a whole number from 0 to 2147483647");
+Status TokenizerHandler::add_token_id(const JsonValue& value) {
+  const auto* id = std::get_if<std::int64_t>(&value.data);
+  if (id == nullptr || *id < 0 || *id > INT32_MAX) {
+    return bad(": the id of " + quoted_text(token_) + " is " + describe(value) +
+               "; expected a whole number from 0 to 2147483647");
   }
   spec_.tokens.add(token_);
-  spec_.token_ids.push_back(value.get<std::int32_t>());
-  return true;
+  spec_.token_ids.push_back(static_cast<std::int32_t>(*id));
+  return Ok{};
 }
 
-Status TokenizerEvents::add_merge(std::string_view text) {
+Status TokenizerHandler::add_merge(std::string_view text) {
   const std::size_t space = text.find(' ');
   if (space == std::string_view::npos || text.find(' ', space + 1) != std::string_view::npos) {
-    return Error{ErrorCode::kBadFile, where() + " is " + quoted_text(text) +
-                                          "; expected two tokens with one space between"};
+    return bad(" is " + quoted_text(text) + "; expected two tokens with one space between");
   }
   spec_.merges.add(text.substr(0, space));
   spec_.merges.add(text.substr(space + 1));
   return Ok{};
 }
 
-Status TokenizerEvents::add_part(std::string_view text) {
+Status TokenizerHandler::add_part(std::string_view text) {
   if (++parts_ > 2) {
-    return Error{ErrorCode::kBadFile,
-                 where() + ": a third part " + quoted_text(text) + "; expected two strings"};
+    return bad(": a third part " + quoted_text(text) + "; expected two strings");
   }
   spec_.merges.add(text);
   return Ok{};
 }
 
-bool TokenizerEvents::parse_error(std::size_t position, const std::string& /*last_token*/,
-                                  const nlohmann::detail::exception& error) {
-  // The library's text without its prefix, and without the bytes it read last, which may be any.
-  std::string_view why = error.what();
-  why.remove_prefix(why.find(": ") == std::string_view::npos ? 0 : why.find(": ") + 2);
-  why = why.substr(0, why.find("; last read"));
-  return fail("not valid JSON at byte " + std::to_string(position) + ": " + std::string(why) +
-              "; expected one complete JSON object");
-}
-
-Result<TokenizerSpec> TokenizerEvents::finish(bool parsed) {
-  if (error_.has_value()) {
-    return *std::move(error_);
-  }
-  if (!parsed || !top_.contains("model")) {
-    return Error{ErrorCode::kBadFile,
-                 file_ + ": model is missing; expected a byte-level BPE model"};
-  }
-  if (!top_["model"].is_object()) {
-    return Error{ErrorCode::kBadFile,
-                 file_ + ": model is " + shown(top_["model"]) + "; expected an object"};
-  }
-  for (const auto& [name, present] :
-       {std::pair{"model.vocab", has_vocab_}, {"model.merges", has_merges_}}) {
-    if (!present) {
-      return Error{ErrorCode::kBadFile, file_ + ": " + name + " is missing; expected it for BPE"};
+Result<TokenizerSpec> TokenizerHandler::finish() {
+  const FieldReader root(top_, file_);
+  TIDEKV_TRY(read_sections(root, spec_));
+  TIDEKV_ASSIGN(const FieldReader model, root.required_object("model"));
+  for (const char* list : {"vocab", "merges"}) {
+    if (!seen_in_model_.has(list)) {
+      return model.error(ErrorCode::kBadFile, list, "it for BPE");
     }
   }
-  TIDEKV_TRY(read_sections(top_, file_, spec_));
   return std::move(spec_);
 }
 
@@ -345,9 +341,9 @@ Result<TokenizerSpec> read_tokenizer_json(std::string_view text, const std::stri
                                           " bytes; expected at most " +
                                           std::to_string(kMaxFileBytes)};
   }
-  TokenizerEvents events(file);
-  const bool parsed = json::sax_parse(text.data(), text.data() + text.size(), &events);
-  return events.finish(parsed);
+  TokenizerHandler handler(file);
+  TIDEKV_TRY(read_json_events(text, handler));
+  return handler.finish();
 }
 
 }  // namespace tidekv

@@ -123,15 +123,17 @@ TEST(Tokenizer, TwoSourcesGiveOneBos) {
 TEST(Tokenizer, RefusesABadConfigByName) {
   for (const auto& [config, expected] : std::vector<std::pair<std::string, std::string>>{
            {"", "tokenizer_config.json: not valid JSON"},
-           {"[]", "expected an object"},
-           {"3", "expected an object"},
+           {"[]", "holds an array; expected a JSON object"},
+           {"3", "holds the number 3; expected a JSON object"},
            {R"({"add_bos_token": true)", "not valid JSON at byte"},
-           {R"({"add_bos_token": 1})", "add_bos_token is 1; expected true or false"},
-           {R"({"add_bos_token": [[true]]})", "add_bos_token is an array"},
-           {R"({"bos_token": 7})", "bos_token is 7; expected a string"},
-           {R"({"bos_token": {"content": null}})", "bos_token is null; expected a string"},
-           {R"({"bos_token": "a", "bos_token": "b"})", "bos_token is there twice"},
+           {R"({"add_bos_token": 1})", "'add_bos_token' is the number 1; expected true or false"},
+           {R"({"add_bos_token": [[true]]})", "'add_bos_token' is an array"},
+           {R"({"bos_token": 7})", "'bos_token' is the number 7; expected a string"},
+           {R"({"bos_token": {"content": null}})",
+            "'bos_token.content' is missing; expected a string"},
+           {R"({"bos_token": "a", "bos_token": "b"})", "key 'bos_token' appears twice"},
            {R"({"add_bos_token": true, "bos_token": "<s>"})", "bos_token \"<s>\" is no token"},
+           {std::string("{}\0garbage", 10), "byte 2 is zero"},
            {R"({"add_bos_token": true})", "bos_token \"\" is no token"}}) {
     const TokenizerFolder folder(without_bos(), config);
     const auto result = load_tokenizer(folder.path());

@@ -1,5 +1,6 @@
-#include "io/field_reader.h"
+#include "base/field_reader.h"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace tidekv {
@@ -101,15 +102,17 @@ Result<std::vector<std::int64_t>> FieldReader::integers(std::string_view name,
   return out;
 }
 
-Result<bool> FieldReader::boolean_or(std::string_view name, bool fallback) const {
+Result<bool> FieldReader::boolean(std::string_view name) const {
   const JsonValue* value = find(name);
-  if (value == nullptr) {
-    return fallback;
+  const auto* flag = value == nullptr ? nullptr : std::get_if<bool>(&value->data);
+  if (flag == nullptr) {
+    return error(ErrorCode::kBadFile, name, "true or false");
   }
-  if (const auto* flag = std::get_if<bool>(&value->data)) {
-    return *flag;
-  }
-  return error(ErrorCode::kBadFile, name, "true or false");
+  return *flag;
+}
+
+Result<bool> FieldReader::boolean_or(std::string_view name, bool fallback) const {
+  return find(name) == nullptr ? Result<bool>(fallback) : boolean(name);
 }
 
 Result<std::string> FieldReader::string(std::string_view name, std::string_view expected) const {
@@ -132,6 +135,54 @@ Result<std::optional<FieldReader>> FieldReader::object(std::string_view name) co
         FieldReader(*inner, where_, prefix_ + std::string(name) + "."));
   }
   return error(ErrorCode::kBadFile, name, "an object");
+}
+
+Result<FieldReader> FieldReader::required_object(std::string_view name) const {
+  TIDEKV_ASSIGN(std::optional<FieldReader> inner, object(name));
+  if (!inner) {
+    return error(ErrorCode::kBadFile, name, "an object");
+  }
+  return *std::move(inner);
+}
+
+Result<std::vector<FieldReader>> FieldReader::objects(std::string_view name) const {
+  const JsonValue* value = find(name);
+  const auto* array = value == nullptr ? nullptr : std::get_if<JsonArray>(&value->data);
+  if (array == nullptr) {
+    return error(ErrorCode::kBadFile, name, "an array of objects");
+  }
+  std::vector<FieldReader> out;
+  for (const JsonValue& element : *array) {
+    const std::string element_path = path(name) + "[" + std::to_string(out.size()) + "]";
+    const auto* inner = std::get_if<JsonObject>(&element.data);
+    if (inner == nullptr) {
+      return Error{ErrorCode::kBadFile, where_ + ": field " + in_quotes(element_path) + " is " +
+                                            describe(element) + "; expected an object"};
+    }
+    out.push_back(FieldReader(*inner, where_, element_path + "."));
+  }
+  return out;
+}
+
+Status FieldReader::only(std::initializer_list<std::string_view> known) const {
+  for (const JsonMember& member : *object_) {
+    if (std::find(known.begin(), known.end(), member.key) == known.end()) {
+      std::string names;
+      for (const std::string_view name : known) {
+        names.append(names.empty() ? "" : ", ").append(name);
+      }
+      return Error{ErrorCode::kUnsupported, where_ + ": field " + in_quotes(prefix_ + member.key) +
+                                                " is not supported; expected only " + names};
+    }
+  }
+  return Ok{};
+}
+
+std::string FieldReader::path(std::string_view name) const {
+  if (name.empty() && prefix_.ends_with('.')) {
+    return prefix_.substr(0, prefix_.size() - 1);
+  }
+  return prefix_ + std::string(name);
 }
 
 }  // namespace tidekv

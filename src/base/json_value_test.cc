@@ -1,11 +1,11 @@
-#include "io/json_value.h"
+#include "base/json_value.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "io/field_reader.h"
+#include "base/field_reader.h"
 
 namespace tidekv {
 namespace {
@@ -116,6 +116,12 @@ TEST(JsonValue, QuotesOnlyPrintableBytesAndNotTooMany) {
   EXPECT_EQ(in_quotes(std::string(1000, 'x')), "'" + std::string(80, 'x') + "...'");
 }
 
+TEST(JsonValue, DescribesARealNumberShortlyAndUnlikeAWholeOne) {
+  EXPECT_EQ(describe(JsonValue{0.1}), "the number 0.1");
+  EXPECT_EQ(describe(JsonValue{-257.0}), "the number -257.0");
+  EXPECT_EQ(describe(JsonValue{std::int64_t{257}}), "the number 257");
+}
+
 JsonObject fields_text() {
   return parse_json_object(R"({"int": 7, "real": 0.5, "text": "t", "flag": true, "none": null,
                                "list": [1, 2], "mixed": [1, "x"], "big": 18446744073709551584})",
@@ -165,6 +171,34 @@ TEST(FieldReader, ErrorsSayWhatIsThereAndWhatIsExpected) {
             "integer from 0 to 9");
   EXPECT_EQ(fields.object("int").error().message,
             "f: field 'outer.int' is the number 7; expected an object");
+}
+
+TEST(FieldReader, ReadsObjectsInsideAndNamesTheirFieldsFromTheOutermostOn) {
+  const JsonObject object = parse_json_object(R"({"one": {"flag": true, "x": 1},
+                                                  "many": [{"flag": false}, {"flag": 3}],
+                                                  "mixed": [{}, 5]})",
+                                              "f", {.max_depth = 8, .max_values = 100})
+                                .value();
+  const FieldReader fields(object, "f");
+  const FieldReader one = fields.required_object("one").value();
+  EXPECT_TRUE(one.boolean("flag").value());
+  EXPECT_EQ(one.path(), "one");
+  EXPECT_EQ(one.path("flag"), "one.flag");
+  EXPECT_TRUE(one.only({"flag", "x"}).ok());
+  EXPECT_EQ(one.only({"flag", "y"}).error().message,
+            "f: field 'one.x' is not supported; expected only flag, y");
+  EXPECT_EQ(one.only({"flag"}).error().code, ErrorCode::kUnsupported);
+  const std::vector<FieldReader> many = fields.objects("many").value();
+  ASSERT_EQ(many.size(), 2U);
+  EXPECT_FALSE(many[0].boolean("flag").value());
+  EXPECT_EQ(many[1].boolean("flag").error().message,
+            "f: field 'many[1].flag' is the number 3; expected true or false");
+  EXPECT_EQ(fields.objects("mixed").error().message,
+            "f: field 'mixed[1]' is the number 5; expected an object");
+  EXPECT_EQ(fields.objects("one").error().message,
+            "f: field 'one' is an object; expected an array of objects");
+  EXPECT_EQ(fields.required_object("gone").error().message,
+            "f: field 'gone' is missing; expected an object");
 }
 
 // Such a number must not wrap to -32.

@@ -2,12 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "io/json_value.h"
+#include "base/json_value.h"
 #include "tidekv/result.h"
 
 namespace tidekv {
@@ -41,11 +42,23 @@ class FieldReader {
   Result<double> number_or(std::string_view name, NumberRange range, double fallback) const;
   // An array of any length.
   Result<std::vector<std::int64_t>> integers(std::string_view name, IntRange range) const;
+  Result<bool> boolean(std::string_view name) const;
   Result<bool> boolean_or(std::string_view name, bool fallback) const;
   // `expected` says what the string should be, for the error: "a file name".
   Result<std::string> string(std::string_view name, std::string_view expected) const;
   // The fields of an object inside this one; nothing if absent.
   Result<std::optional<FieldReader>> object(std::string_view name) const;
+  // The same, where it must be there.
+  Result<FieldReader> required_object(std::string_view name) const;
+  // The objects of an array of objects, of any length.
+  Result<std::vector<FieldReader>> objects(std::string_view name) const;
+
+  // Ok if all fields are among the `known` ones.
+  Status only(std::initializer_list<std::string_view> known) const;
+
+  const std::string& where() const { return where_; }
+  // A field's name from the outermost object on, "rope_scaling.type"; without `name` this object's.
+  std::string path(std::string_view name = {}) const;
 
   // "<where>: field '<prefix><name>' is <value or missing>; expected <expected>".
   Error error(ErrorCode code, std::string_view name, std::string_view expected) const;
