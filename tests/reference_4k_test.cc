@@ -112,15 +112,17 @@ TEST_P(Reference4k, CompressedCacheAnswersTokenForTokenAsFloat64) {
 }
 
 TEST_P(Reference4k, RetainsThePositionsOfDenseSnapKvInFloat64) {
-  for (const auto& [budget, selections] : prompt_.selections) {
+  for (const auto& entry : prompt_.selections) {
+    const std::int64_t budget = entry.first;
+    const std::vector<std::vector<HeadSelection>>& selections = entry.second;
     SCOPED_TRACE("budget " + std::to_string(budget));
     const RunCapture run = compressed_run("tidekv-snap", budget, 0);
     ASSERT_EQ(run.layers.size(), selections.size());
-    for_each_head(selections, [&, kept = budget](std::size_t layer, std::size_t head) {
+    for_each_head(selections, [&](std::size_t layer, std::size_t head) {
       const std::vector<std::int32_t>& positions = run.layers[layer].positions;
-      const auto begin = positions.begin() + static_cast<std::int64_t>(head) * kept;
-      ASSERT_LE(begin + kept, positions.end());
-      expect_retained({begin, begin + kept}, selections[layer][head],
+      ASSERT_EQ(positions.size(), selections[layer].size() * static_cast<std::size_t>(budget));
+      const auto begin = positions.begin() + static_cast<std::int64_t>(head) * budget;
+      expect_retained({begin, begin + budget}, selections[layer][head],
                       prompt_.scores[layer].row(static_cast<std::int64_t>(head)));
     });
   }
