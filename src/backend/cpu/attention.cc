@@ -3,8 +3,9 @@
 // The rows of one KV head are numbered query * group + g, so that all query heads that share keys
 // lie together. A task owns a block of such rows. Keys are walked in tiles of 256 anchored at slot
 // 0: a tile is packed once per task, then strips of 12 rows take it in turn: products, running
-// maximum and normaliser, products with the values. A row skips tiles it does not see, and adds no
-// key it does not see, so its bits are the same in any block.
+// maximum and normaliser, products with the values. The values of a tile are summed from zero and
+// then added: one chain over a long prompt would be as inexact as it is long. A row skips tiles it
+// does not see, and adds no key it does not see, so its bits are the same in any block.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -48,13 +49,14 @@ struct Shape {
 };
 
 struct Scratch {
-  float* keys;     // [kKeyTile / kPanelCols, head_dim, kPanelCols]
-  float* values;   // [padded_dim / kPanelCols, kKeyTile, kPanelCols]
-  float* logits;   // [kStripRows, kRowStride], then the probabilities
-  float* queries;  // [rows, kRowStride]
-  float* out;      // [rows, padded_dim]
-  float* max;      // [rows]
-  float* norm;     // [rows]
+  float* keys;      // [kKeyTile / kPanelCols, head_dim, kPanelCols]
+  float* values;    // [padded_dim / kPanelCols, kKeyTile, kPanelCols]
+  float* logits;    // [kStripRows, kRowStride], then the probabilities
+  float* queries;   // [rows, kRowStride]
+  float* tile_out;  // [kStripRows, padded_dim]
+  float* out;       // [rows, padded_dim]
+  float* max;       // [rows]
+  float* norm;      // [rows]
   std::int64_t num_floats;
 
   Scratch(float* base, std::int64_t head_dim) {
@@ -70,6 +72,7 @@ struct Scratch {
     values = take(kKeyTile * padded);
     logits = take(kStripRows * kRowStride);
     queries = take(rows * kRowStride);
+    tile_out = take(kStripRows * padded);
     out = take(rows * padded);
     max = take(rows);
     norm = take(rows);
@@ -117,15 +120,46 @@ void multiply_keys(const Kernels& kernels, const Shape& shape, const float* quer
   }
 }
 
-// out[row] += probabilities [key, end) of the row times the values.
-void multiply_values(const Kernels& kernels, const Shape& shape, std::int64_t strip_row,
-                     std::int64_t rows, const Tile& keys, std::int64_t row,
-                     const Scratch& scratch) {
+// Rows [first, first + count) of a strip.
+struct StripRows {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+};
+
+// out (+)= the rows' probabilities of `keys`, counted within the tile, times the values.
+void multiply_values(const Kernels& kernels, const Shape& shape, const StripRows& rows,
+                     const Tile& keys, Start start, float* out, const Scratch& scratch) {
   for (std::int64_t col = 0; col < shape.padded_dim; col += kPanelCols) {
-    kernels.multiply(scratch.logits + strip_row * kRowStride + keys.begin,
-                     scratch.values + col * kKeyTile + keys.begin * kPanelCols, rows, keys.len,
-                     Start::kContinue, scratch.out + row * shape.padded_dim + col,
-                     shape.padded_dim);
+    kernels.multiply(scratch.logits + rows.first * kRowStride + keys.begin,
+                     scratch.values + col * kKeyTile + keys.begin * kPanelCols, rows.count,
+                     keys.len, start, out + rows.first * shape.padded_dim + col, shape.padded_dim);
+  }
+}
+
+// Adds a tile's values to `out`, the strip's first row. Row r sees keys [0, visible(r)) of it.
+template <typename Visible>
+void add_values(const Kernels& kernels, const Shape& shape, std::int64_t rows,
+                const Visible& visible, float* out, const Scratch& scratch) {
+  const std::int64_t seen_by_all = visible(0);
+  if (visible(rows - 1) == seen_by_all) {
+    multiply_values(kernels, shape, {0, rows}, {0, seen_by_all}, Start::kAdd, out, scratch);
+    return;
+  }
+  // Near the diagonal later rows see a few keys more. A masked key is not multiplied by zero but
+  // left out: its value may be infinite.
+  if (seen_by_all > 0) {
+    multiply_values(kernels, shape, {0, rows}, {0, seen_by_all}, Start::kZero, scratch.tile_out,
+                    scratch);
+  }
+  for (std::int64_t r = 0; r < rows; ++r) {
+    if (visible(r) > seen_by_all) {
+      multiply_values(kernels, shape, {r, 1}, {seen_by_all, visible(r) - seen_by_all},
+                      seen_by_all > 0 ? Start::kContinue : Start::kZero, scratch.tile_out, scratch);
+    }
+    if (visible(r) > 0) {
+      kernels.narrow_add(scratch.tile_out + r * shape.padded_dim, shape.padded_dim, Element::kF32,
+                         out + r * shape.padded_dim);
+    }
   }
 }
 
@@ -153,7 +187,6 @@ void process_strip(const Kernels& kernels, const Shape& shape, const HeadSpan& h
     const std::int64_t end = shape.visible(head, block.first + strip + r);
     return std::clamp<std::int64_t>(end - tile.begin, 0, tile.len);
   };
-  const std::int64_t seen_by_all = visible(0);
   const std::int64_t seen_by_last = visible(rows - 1);
   if (seen_by_last == 0) {
     return;
@@ -168,19 +201,8 @@ void process_strip(const Kernels& kernels, const Shape& shape, const HeadSpan& h
       }
     }
   }
-  if (values == Values::kSkip) {
-    return;
-  }
-  if (seen_by_all > 0) {
-    multiply_values(kernels, shape, 0, rows, {0, seen_by_all}, strip, scratch);
-  }
-  // Near the diagonal later rows see a few keys more. A masked key is not multiplied by zero but
-  // left out: its value may be infinite.
-  for (std::int64_t r = 0; r < rows; ++r) {
-    if (visible(r) > seen_by_all) {
-      multiply_values(kernels, shape, r, 1, {seen_by_all, visible(r) - seen_by_all}, strip + r,
-                      scratch);
-    }
+  if (values == Values::kSum) {
+    add_values(kernels, shape, rows, visible, scratch.out + strip * shape.padded_dim, scratch);
   }
 }
 

@@ -127,9 +127,9 @@ void multiply_rows(const float* a, const float* panel, std::int64_t depth, Start
   __m512 right[kRows];
   TIDEKV_UNROLL
   for (int r = 0; r < kRows; ++r) {
-    const bool first = start == Start::kZero;
-    left[r] = first ? _mm512_setzero_ps() : _mm512_loadu_ps(c + r * c_stride);
-    right[r] = first ? _mm512_setzero_ps() : _mm512_loadu_ps(c + r * c_stride + kLanes);
+    const bool goes_on = start == Start::kContinue;
+    left[r] = goes_on ? _mm512_loadu_ps(c + r * c_stride) : _mm512_setzero_ps();
+    right[r] = goes_on ? _mm512_loadu_ps(c + r * c_stride + kLanes) : _mm512_setzero_ps();
   }
   for (std::int64_t k = 0; k < depth; ++k) {
     const __m512 b0 = _mm512_loadu_ps(panel + k * kPanelCols);
@@ -143,6 +143,10 @@ void multiply_rows(const float* a, const float* panel, std::int64_t depth, Start
   }
   TIDEKV_UNROLL
   for (int r = 0; r < kRows; ++r) {
+    if (start == Start::kAdd) {
+      left[r] = _mm512_add_ps(left[r], _mm512_loadu_ps(c + r * c_stride));
+      right[r] = _mm512_add_ps(right[r], _mm512_loadu_ps(c + r * c_stride + kLanes));
+    }
     _mm512_storeu_ps(c + r * c_stride, left[r]);
     _mm512_storeu_ps(c + r * c_stride + kLanes, right[r]);
   }

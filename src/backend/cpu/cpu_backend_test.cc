@@ -305,5 +305,17 @@ TEST_P(CpuKernels, MultiplyAddsRoundOnceInAvx512AndTwiceInPortable) {
   EXPECT_EQ(c[0], &kernels() == &kPortableKernels ? 0.0F : 0x1p-24F);
 }
 
+// 2^24 + 1 is not a float and rounds to 2^24; 2^24 + 2 is one.
+TEST_P(CpuKernels, AddSumsAProductFromZeroBeforeItIsAdded) {
+  const float a[2] = {1.0F, 1.0F};
+  const std::vector<float> panel(2 * kPanelCols, 1.0F);
+  std::vector<float> added(kPanelCols, 0x1p24F);
+  std::vector<float> continued = added;
+  kernels().multiply(a, panel.data(), 1, 2, Start::kAdd, added.data(), kPanelCols);
+  kernels().multiply(a, panel.data(), 1, 2, Start::kContinue, continued.data(), kPanelCols);
+  EXPECT_EQ(added, std::vector<float>(kPanelCols, 0x1p24F + 2.0F));
+  EXPECT_EQ(continued, std::vector<float>(kPanelCols, 0x1p24F));
+}
+
 }  // namespace
 }  // namespace tidekv::cpu

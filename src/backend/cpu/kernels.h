@@ -19,6 +19,7 @@ enum class Element : std::uint8_t { kF32, kF16, kBF16 };
 enum class Start : std::uint8_t {
   kZero,      // C = A B
   kContinue,  // C += A B, going on with the chain
+  kAdd,       // C += A B, a chain from zero that is then added
 };
 
 inline constexpr std::int64_t kStripRows = 12;    // most rows of A in one product
@@ -49,7 +50,8 @@ struct Kernels {
   // panel[r * 32 + c] = element c of row r, for r < depth. Lanes c >= cols become 0; cols <= 32.
   void (*pack_rows)(const void* from, Element type, std::int64_t stride, std::int64_t depth,
                     std::int64_t cols, float* panel);
-  // c[rows, 32] = (or +=) a[rows, depth] panel[depth, 32]. a has row stride kRowStride.
+  // c[rows, 32] = (or +=) a[rows, depth] panel[depth, 32]. a has row stride kRowStride. kZero, then
+  // kContinue, then adding gives the bits of kAdd.
   void (*multiply)(const float* a, const float* panel, std::int64_t rows, std::int64_t depth,
                    Start start, float* c, std::int64_t c_stride);
 

@@ -216,14 +216,30 @@ void multiply_block(const float* a, const float* panel, std::int64_t depth, Star
   }
 }
 
+template <std::int64_t kRows>
+void multiply_rows(const float* a, const float* panel, std::int64_t depth, Start start, float* c,
+                   std::int64_t c_stride) {
+  if (start != Start::kAdd) {
+    multiply_block<kRows>(a, panel, depth, start, c, c_stride);
+    return;
+  }
+  float product[kRows * kPanelCols];
+  multiply_block<kRows>(a, panel, depth, Start::kZero, product, kPanelCols);
+  for (std::int64_t r = 0; r < kRows; ++r) {
+    for (std::int64_t col = 0; col < kPanelCols; ++col) {
+      c[r * c_stride + col] += product[r * kPanelCols + col];
+    }
+  }
+}
+
 void multiply(const float* a, const float* panel, std::int64_t rows, std::int64_t depth,
               Start start, float* c, std::int64_t c_stride) {
   std::int64_t row = 0;
   for (; row + 4 <= rows; row += 4) {
-    multiply_block<4>(a + row * kRowStride, panel, depth, start, c + row * c_stride, c_stride);
+    multiply_rows<4>(a + row * kRowStride, panel, depth, start, c + row * c_stride, c_stride);
   }
   for (; row < rows; ++row) {
-    multiply_block<1>(a + row * kRowStride, panel, depth, start, c + row * c_stride, c_stride);
+    multiply_rows<1>(a + row * kRowStride, panel, depth, start, c + row * c_stride, c_stride);
   }
 }
 

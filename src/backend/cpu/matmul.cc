@@ -2,8 +2,9 @@
 //
 // A task is a block of rows times a block of columns. It widens its rows of `a` into a block that
 // stays in the second-level cache, packs `w` 32 rows at a time into a panel that stays in the
-// first, and parks partial sums in f32 between pieces of depth 256, which keeps every chain exact.
-// A single row takes the same path: its cost is reading `w` once.
+// first, and adds up sums over pieces of depth 128 in f32. One chain over the whole depth would be
+// as inexact as it is long (tests/reference_4k_test.cc). A single row takes the same path: its cost
+// is reading `w` once.
 #include <algorithm>
 
 #include "backend/cpu/operations.h"
@@ -15,7 +16,9 @@ namespace {
 constexpr std::int64_t kMaxRows = 384;
 constexpr std::int64_t kMaxCols = 192;
 constexpr std::int64_t kMinCols = 64;
+constexpr std::int64_t kSumDepth = 128;  // of one chain
 static_assert(kMaxRows % kStripRows == 0 && kMaxCols % kPanelCols == 0);
+static_assert(kSumDepth <= kPanelDepth);
 
 // Part of the output: rows [row, row + rows), columns [col, col + cols).
 struct Block {
@@ -54,16 +57,16 @@ Blocks cut(std::int64_t rows, std::int64_t cols, int num_threads) {
 
 struct Scratch {
   float* a;      // [kMaxRows, kRowStride]
-  float* panel;  // [kPanelDepth, kPanelCols]
+  float* panel;  // [kSumDepth, kPanelCols]
   float* sums;   // [kMaxRows, kMaxCols]
 
   explicit Scratch(float* base)
-      : a(base), panel(a + kMaxRows * kRowStride), sums(panel + kPanelDepth * kPanelCols) {}
+      : a(base), panel(a + kMaxRows * kRowStride), sums(panel + kSumDepth * kPanelCols) {}
 };
 
 void accumulate_depth(const Kernels& kernels, DeviceView a, DeviceView w, const Block& block,
                       std::int64_t k, const Scratch& scratch) {
-  const std::int64_t depth = std::min(kPanelDepth, a.cols() - k);
+  const std::int64_t depth = std::min(kSumDepth, a.cols() - k);
   for (std::int64_t r = 0; r < block.rows; ++r) {
     kernels.widen(address(a, block.row + r, k), element_of(a.dtype()), depth,
                   scratch.a + r * kRowStride);
@@ -74,7 +77,7 @@ void accumulate_depth(const Kernels& kernels, DeviceView a, DeviceView w, const 
     for (std::int64_t r = 0; r < block.rows; r += kStripRows) {
       kernels.multiply(
           scratch.a + r * kRowStride, scratch.panel, std::min(kStripRows, block.rows - r), depth,
-          k == 0 ? Start::kZero : Start::kContinue, scratch.sums + r * kMaxCols + c, kMaxCols);
+          k == 0 ? Start::kZero : Start::kAdd, scratch.sums + r * kMaxCols + c, kMaxCols);
     }
   }
 }
@@ -93,7 +96,7 @@ void compute_block(const Kernels& kernels, DeviceView a, DeviceView w, const Blo
   std::int64_t k = 0;
   do {  // once even for depth 0: the empty sum is 0
     accumulate_depth(kernels, a, w, block, k, scratch);
-    k += kPanelDepth;
+    k += kSumDepth;
   } while (k < a.cols());
   store_block(kernels, block, mode, scratch, out);
 }
@@ -101,7 +104,7 @@ void compute_block(const Kernels& kernels, DeviceView a, DeviceView w, const Blo
 }  // namespace
 
 std::int64_t matmul_scratch_floats() {
-  return kMaxRows * kRowStride + kPanelDepth * kPanelCols + kMaxRows * kMaxCols;
+  return kMaxRows * kRowStride + kSumDepth * kPanelCols + kMaxRows * kMaxCols;
 }
 
 void matmul(const Context& context, DeviceView a, DeviceView w, DeviceView out, MatmulMode mode) {
