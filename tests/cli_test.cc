@@ -328,6 +328,30 @@ TEST_F(Cli, LeavesNoEmptyReportAndKeepsAnOldOneWhenItFails) {
   EXPECT_EQ(read_file(path("b")), "old");
 }
 
+TEST_F(Cli, RefusesToOverwriteWhatItReads) {
+  write_file(path("in"), "hello");
+  const std::vector<std::string> run_it = {"-f", path("in"), "-n", "1"};
+  EXPECT_EQ(needle("run", run_it + std::vector<std::string>{"--report-file", path("in")}).exit_code,
+            2);
+  EXPECT_EQ(read_file(path("in")), "hello");
+  const Outcome model =
+      needle("run", run_it + std::vector<std::string>{"--timeline", kModel + "/config.json"});
+  EXPECT_EQ(model.exit_code, 2);
+  EXPECT_THAT(model.err, HasSubstr("would overwrite"));
+  const Outcome twice = needle(
+      "run",
+      run_it + std::vector<std::string>{"--timeline", path("a"), "--report-file", path("a")});
+  EXPECT_EQ(twice.exit_code, 2);
+  EXPECT_FALSE(exists(path("a")));
+}
+
+TEST_F(Cli, AnswersEvenIfItsMessagesCannotBeWritten) {
+  const std::string command =
+      kProgram + " run -m " + kModel + " -p hi -n 3 --temp 0 >" + path("out") + " 2>/dev/full";
+  EXPECT_EQ(std::system(command.c_str()), 0);
+  EXPECT_FALSE(read_file(path("out")).empty());
+}
+
 TEST_F(Cli, ReadsAPromptFromFlagFileAndStdinAlike) {
   const std::string text = "The river kept its slow pace.\n";
   write_file(path("a"), text + "\n");

@@ -53,7 +53,7 @@ TEST(MemoryClaims, PlanEqualsRunToTheByte) {
   const ModelFolder model("tests/data/models/toy2");
   const std::vector<std::int32_t> prompt = random_prompt(301, model.config().vocab_size, 3);
   for (const BackendEntry* backend : available_backends()) {
-    for (const char* method : {"tidekv-snap", "snapkv", "full"}) {
+    for (const std::string& method : method_names()) {
       for (const std::int64_t chunk_len : {0, 1, 7, 64, 250, 301, 4096}) {
         for (const bool all_rows : {false, true}) {
           RunSetup setup;
@@ -75,7 +75,7 @@ TEST(MemoryClaims, PlanEqualsRunToTheByte) {
 
 TEST(MemoryClaims, LedgerEqualsFormula) {
   for (const std::string& shape : shape_names()) {
-    for (const char* method : {"tidekv-snap", "snapkv", "full"}) {
+    for (const std::string& method : method_names()) {
       for (const std::int64_t prompt_len : {33, 100, 4096, 8192}) {
         for (const std::int64_t budget : {40, 64, 4096}) {
           for (const std::int64_t new_tokens : {0, 1, 2, 128}) {

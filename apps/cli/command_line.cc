@@ -35,7 +35,7 @@ constexpr const char* kExitCodes =
     "130 interrupted.";
 
 int fail(const std::string& message, int exit_code) {
-  fmt::print(stderr, "tidekv: error: {}\n", message);
+  print_message(fmt::format("tidekv: error: {}\n", message));
   return exit_code;
 }
 
@@ -102,7 +102,7 @@ int run_program(int argc, char** argv) {
   const std::vector<Entry> entries = add_commands(program);
   program.footer(kExitCodes);
   if (argc < 2) {
-    fmt::print(stderr, "{}", program.help());
+    print_message(program.help());
     return kExitUsage;
   }
   if (const auto hint = hint_before_parsing({argv + 1, argv + argc})) {

@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "exit_codes.h"
@@ -28,7 +30,41 @@ int write_all(int fd, std::string_view text) {
   return 0;
 }
 
+bool is_same_file(const std::string& a, const std::string& b) {
+  struct stat info_a {};
+  struct stat info_b {};
+  return ::stat(a.c_str(), &info_a) == 0 && ::stat(b.c_str(), &info_b) == 0 &&
+         info_a.st_dev == info_b.st_dev && info_a.st_ino == info_b.st_ino;
+}
+
+// A file is itself; a folder is all the files in it.
+std::vector<std::string> files_of(const std::string& path) {
+  std::error_code ignored;  // what cannot be listed is reported by whoever reads it
+  std::vector<std::string> files = {path};
+  for (const auto& entry : std::filesystem::directory_iterator(path, ignored)) {
+    files.push_back(entry.path().string());
+  }
+  return files;
+}
+
 }  // namespace
+
+void print_message(std::string_view text) { write_all(STDERR_FILENO, text); }
+
+Status check_not_an_input(const char* flag, const std::optional<std::string>& output,
+                          const std::vector<std::string>& inputs) {
+  for (const std::string& input : inputs) {
+    for (const std::string& file : files_of(input)) {
+      if (output && is_same_file(*output, file)) {
+        return Error{ErrorCode::kInvalidArgument,
+                     fmt::format("{} {} would overwrite {}, which this command reads; choose "
+                                 "another file",
+                                 flag, printable(*output), printable(file))};
+      }
+    }
+  }
+  return Ok{};
+}
 
 bool StdoutText::write(std::string_view text) {
   if (error_ == 0 && !text.empty()) {
@@ -42,7 +78,7 @@ int StdoutText::finish(int exit_code) const {
   if (error_ == 0) {
     return exit_code;
   }
-  fmt::print(stderr, "tidekv: error: stdout: cannot write: {}\n", std::strerror(error_));
+  print_message(fmt::format("tidekv: error: stdout: cannot write: {}\n", std::strerror(error_)));
   return kExitOther;
 }
 

@@ -11,6 +11,15 @@
 
 namespace tidekv::cli {
 
+// Prints to stderr. A message that cannot be written is dropped: the answer matters more, and there
+// is nowhere left to say it.
+void print_message(std::string_view text);
+
+// Refuses an output path that would overwrite what the run reads: `inputs` are files, or folders
+// with all their files. `flag` names the option.
+Status check_not_an_input(const char* flag, const std::optional<std::string>& output,
+                          const std::vector<std::string>& inputs);
+
 // Writes to stdout at once; remembers the first failure and writes nothing after it.
 class StdoutText {
  public:

@@ -165,6 +165,7 @@ Result<int> PlanCommand::plan_published_shape() {
 
 Result<int> PlanCommand::execute() {
   TIDEKV_TRY(check_flags());
+  TIDEKV_TRY(check_report_paths(report_, model_, prompt_));
   return shape_ ? plan_published_shape() : plan_model();
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "output.h"
 #include "text_layout.h"
 
 namespace tidekv::cli {
@@ -42,18 +43,16 @@ void ProgressLine::update(const Progress& progress) {
   next_seconds_ = progress.seconds + (terminal_ ? kTerminalStep : kPlainStep);
   const std::string text = progress_text(progress);
   if (terminal_) {
-    fmt::print(stderr, "\r{:<{}}", text, shown_);
+    print_message(fmt::format("\r{:<{}}", text, shown_));
     shown_ = text.size();
   } else {
-    fmt::print(stderr, "{}\n", text);
+    print_message(fmt::format("{}\n", text));
   }
-  std::fflush(stderr);
 }
 
 void ProgressLine::finish() {
   if (shown_ > 0) {
-    fmt::print(stderr, "\r{:<{}}\r", "", shown_);
-    std::fflush(stderr);
+    print_message(fmt::format("\r{:<{}}\r", "", shown_));
     shown_ = 0;
   }
 }

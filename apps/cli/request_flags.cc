@@ -1,5 +1,7 @@
 #include "request_flags.h"
 
+#include "output.h"
+
 namespace tidekv::cli {
 namespace {
 
@@ -102,6 +104,22 @@ void add_report_flags(Flags& flags, ReportFlags& report) {
   flags.text({"--report-file", "FILE", "put it there (JSON if the name ends in .json)"},
              report.file);
   flags.text({"--timeline", "FILE", "every change of device memory, as CSV"}, report.timeline_file);
+}
+
+Status check_report_paths(const ReportFlags& report, const ModelFlags& model,
+                          const PromptFlags& prompt) {
+  std::vector<std::string> inputs;
+  for (const auto& path : {model.path, prompt.file}) {
+    if (path && *path != "-") {
+      inputs.push_back(*path);
+    }
+  }
+  if (report.file && report.file == report.timeline_file) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "--report-file and --timeline name the same file; choose two"};
+  }
+  TIDEKV_TRY(check_not_an_input("--report-file", report.file, inputs));
+  return check_not_an_input("--timeline", report.timeline_file, inputs);
 }
 
 }  // namespace tidekv::cli

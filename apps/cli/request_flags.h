@@ -6,6 +6,7 @@
 #include <string>
 
 #include "flags.h"
+#include "prompt.h"
 #include "tidekv/engine.h"
 #include "tidekv/options.h"
 #include "tidekv/result.h"
@@ -46,5 +47,9 @@ struct ReportFlags {
 };
 
 void add_report_flags(Flags& flags, ReportFlags& report);
+
+// Refuses report and timeline paths that would overwrite each other, the model or the prompt.
+Status check_report_paths(const ReportFlags& report, const ModelFlags& model,
+                          const PromptFlags& prompt);
 
 }  // namespace tidekv::cli

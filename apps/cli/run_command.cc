@@ -87,22 +87,23 @@ void RunCommand::note_plain_specials(const Engine& engine, const std::string& te
   }
   const auto other = engine.tokenize(text, {.add_bos = !prompt_.no_bos, .parse_special = true});
   if (other.ok() && other.value().size() != num_tokens) {
-    fmt::print(stderr,
-               "tidekv: note: the prompt spells special tokens; they are read as plain text "
-               "(--parse-special reads them as tokens)\n");
+    print_message(
+        fmt::format("tidekv: note: the prompt spells special tokens; they are read as plain text "
+                    "(--parse-special reads them as tokens)\n"));
   }
 }
 
 void RunCommand::say_what_runs(const Engine& engine, const Request& request) const {
   const ModelInfo& model = engine.model();
   const auto prompt_len = static_cast<std::int64_t>(request.prompt.size());
-  fmt::print(stderr, "model {}: {} parameters, {}, kernels {}\n", printable(model.path),
-             grouped(model.num_parameters), model.weights_type, model.backend);
+  print_message(fmt::format("model {}: {} parameters, {}, kernels {}\n", printable(model.path),
+                            grouped(model.num_parameters), model.weights_type, model.backend));
   if (const auto plan = engine.plan(request.prefill, prompt_len); plan.ok()) {
     const PlanReport& report = plan.value();
-    fmt::print(stderr, "plan: {} prompt tokens + at most {}, method {}, chunk {}, device peak {}\n",
-               grouped(prompt_len), grouped(report.max_new_tokens), report.method,
-               grouped(report.chunk_len), bytes_and_units(report.memory.peak_bytes));
+    print_message(
+        fmt::format("plan: {} prompt tokens + at most {}, method {}, chunk {}, device peak {}\n",
+                    grouped(prompt_len), grouped(report.max_new_tokens), report.method,
+                    grouped(report.chunk_len), bytes_and_units(report.memory.peak_bytes)));
   }
 }
 
@@ -113,7 +114,7 @@ Result<RunReport> RunCommand::generate(const Engine& engine, const Request& requ
   callbacks.on_progress = [&](const Progress& now) { progress.update(now); };
   callbacks.on_prefill_done = [&](const std::vector<LayerRetention>& layers) {
     progress.finish();
-    fmt::print(stderr, "{}\n", kept_text(layers, request.prefill.method));
+    print_message(fmt::format("{}\n", kept_text(layers, request.prefill.method)));
   };
   callbacks.on_text = [&](std::string_view piece) {
     if (!text.write(piece)) {
@@ -136,7 +137,7 @@ Status RunCommand::write_reports(const RunReport& report, std::optional<OutputFi
   if (report_file) {
     TIDEKV_TRY(report_file->write(text));
   } else {
-    fmt::print(stderr, "{}{}", report_.json() ? "" : "\n", text);
+    print_message(fmt::format("{}{}", report_.json() ? "" : "\n", text));
   }
   if (timeline_file) {
     std::string csv;
@@ -147,6 +148,7 @@ Status RunCommand::write_reports(const RunReport& report, std::optional<OutputFi
 }
 
 Result<int> RunCommand::execute() {
+  TIDEKV_TRY(check_report_paths(report_, model_, prompt_));
   TIDEKV_ASSIGN(auto report_file, open_output("--report-file", report_.file));
   TIDEKV_ASSIGN(auto timeline_file, open_output("--timeline", report_.timeline_file));
   if (!model_.path) {

@@ -73,7 +73,7 @@ class TokenizeCommand final : public Command {
     output.write(ids_only_ ? fmt::format("[{}]\n", fmt::join(ids, ", "))
                  : json_   ? json_listing(engine, ids)
                            : listing(engine, ids));
-    fmt::print(stderr, "{} tokens\n", grouped(static_cast<std::int64_t>(ids.size())));
+    print_message(fmt::format("{} tokens\n", grouped(static_cast<std::int64_t>(ids.size()))));
     return output.finish(kExitOk);
   }
 

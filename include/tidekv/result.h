@@ -35,10 +35,10 @@ class [[nodiscard]] Result {
  public:
   Result(T value)
       : state_(std::in_place_index<0>, std::move(value)) {
-  }  // NOLINT(google-explicit-constructor): `return value;` is the point
+  }  // implicit: `return value;` is the point
   Result(Error error)
       : state_(std::in_place_index<1>, std::move(error)) {
-  }  // NOLINT(google-explicit-constructor): `return Error{...};` is the point
+  }  // implicit: `return Error{...};` is the point
 
   bool ok() const { return state_.index() == 0; }
   T& value() & { return std::get<0>(state_); }

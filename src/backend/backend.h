@@ -7,9 +7,9 @@
 //
 // Determinism, which every implementation must keep (tests/backend_conformance_test.cc,
 // tests/schedule_fidelity_test.cc): an output row is computed by the same operations in the same
-// order whatever rows stand beside it and whatever the thread count. A matrix product never splits
-// K; attention and window_lse walk key tiles anchored at slot 0; window_lse, score_keys and attend
-// share one query-key product and one exponential.
+// order whatever rows stand beside it and whatever the thread count. A matrix product cuts its sums
+// at fixed depths only; attention and window_lse walk key tiles anchored at slot 0; window_lse,
+// score_keys and attend share one query-key product and one exponential.
 #pragma once
 
 #include <atomic>
@@ -107,7 +107,8 @@ class Backend {
   void embed(DeviceView table, DeviceView ids, DeviceView out);
   // out[r] = x[r] / sqrt(mean(x[r]^2) + eps) * weight. x, out [rows, d]; weight [1, d].
   void rms_norm(DeviceView x, DeviceView weight, float eps, DeviceView out);
-  // out (+)= a w^T, sums in f32 over ascending k. a [m, k]; w [n, k]; out [m, n] (f32 or a's type).
+  // out (+)= a w^T, sums in f32, cut at fixed depths. a [m, k]; w [n, k]; out [m, n] (f32 or a's
+  // type).
   void matmul(DeviceView a, DeviceView w, DeviceView out, MatmulMode mode);
   // cos and sin of position * inverse_freq, product in f32. inverse_freq [1, D/2] f32;
   // out [rows, D] f32: D/2 cosines, then D/2 sines, of positions first, first + 1, ...

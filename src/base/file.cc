@@ -14,7 +14,9 @@ namespace {
 // Closes the descriptor at the end of the scope that opened it.
 class Descriptor {
  public:
-  explicit Descriptor(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+  // Without waiting: a named pipe must be refused as not a regular file, not wait for a writer.
+  explicit Descriptor(const std::string& path)
+      : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   ~Descriptor() {
@@ -76,7 +78,7 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 MappedFile::~MappedFile() {
   if (data_ != nullptr) {
     ::munmap(const_cast<std::byte*>(data_),
-             size_);  // NOLINT(cppcoreguidelines-pro-type-const-cast): munmap's signature
+             size_);  // munmap's signature
   }
 }
 

@@ -44,10 +44,10 @@ Status check_lengths(const PrefillOptions& options, std::int64_t prompt_len,
     return refuse("the prompt is empty; at least one token is needed");
   }
   if (prompt_len > context_len) {
-    return refuse(
-        "the prompt has " + std::to_string(prompt_len) + " tokens; the context holds " +
-        std::to_string(context_len) +
-        " (nothing is cut off silently: shorten the prompt, or raise -c if the model allows)");
+    return refuse("the prompt has " + std::to_string(prompt_len) + " tokens; the context holds " +
+                  std::to_string(context_len) +
+                  " (nothing is cut off silently: shorten the prompt" +
+                  (options.context_len > 0 ? ", or raise -c)" : ")"));
   }
   if (options.chunk_len < 0) {
     return refuse("--chunk " + std::to_string(options.chunk_len) +

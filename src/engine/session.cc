@@ -30,9 +30,8 @@ Session::Session(Backend& backend, SessionOptions options, DeviceModel model)
 
 Result<std::unique_ptr<Session>> Session::create(Backend& backend, SessionOptions options) {
   TIDEKV_ASSIGN(DeviceModel model, import_weights(backend, *options.weights, *options.config));
-  return std::unique_ptr<Session>(new Session(
-      backend, std::move(options),
-      std::move(model)));  // NOLINT(cppcoreguidelines-owning-memory): private constructor
+  return std::unique_ptr<Session>(new Session(backend, std::move(options),
+                                              std::move(model)));  // private constructor
 }
 
 Status Session::prefill(std::span<const std::int32_t> prompt) {

@@ -69,8 +69,7 @@ constexpr Signature kSignatures[] = {
 };
 
 std::string_view as_text(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()),
-          bytes.size()};  // NOLINT(cppcoreguidelines-pro-type-reinterpret-cast): bytes as text
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};  // bytes as text
 }
 
 std::string looks_like(std::span<const std::byte> bytes) {

@@ -53,8 +53,15 @@ Result<HostView> find_matrix(const TensorFile& file, const std::string& name, st
 }
 
 // A bias or per-head norm left out of the arithmetic would be a silently wrong model.
-Status refuse_unused_tensors(const TensorFile& file) {
+Status refuse_unused_tensors(const TensorFile& file, const ModelConfig& config) {
+  const std::string surplus_layer = "model.layers." + std::to_string(config.num_layers) + ".";
   for (const auto& [name, info] : file.tensors()) {
+    if (name.starts_with(surplus_layer)) {
+      return Error{ErrorCode::kBadFile,
+                   file.path() + ": tensor '" + name + "' is of layer " +
+                       std::to_string(config.num_layers) + ", counted from 0; config.json's " +
+                       "num_hidden_layers is " + std::to_string(config.num_layers)};
+    }
     const bool is_bias = name.ends_with(".bias");
     const bool is_head_norm = name.ends_with("q_norm.weight") || name.ends_with("k_norm.weight");
     if (is_bias || is_head_norm) {
@@ -84,7 +91,7 @@ void for_each_matrix(const ModelTensors<View>& model, bool tied, Visit visit) {
 }  // namespace
 
 Result<HostModel> bind_weights(const TensorFile& file, const ModelConfig& config) {
-  TIDEKV_TRY(refuse_unused_tensors(file));
+  TIDEKV_TRY(refuse_unused_tensors(file, config));
   HostModel model;
   const std::int64_t d = config.hidden_dim;
   TIDEKV_ASSIGN(model.embedding, find_matrix(file, kEmbeddingName, config.vocab_size, d));

@@ -85,12 +85,9 @@ Result<SplitPattern> SplitPattern::compile(std::string_view pattern, const std::
   PCRE2_SIZE offset = 0;
   SplitPattern result;
   result.field_ = field;
-  result.code_.reset(
-      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(
-                        rewritten.data()),  // NOLINT(cppcoreguidelines-pro-type-reinterpret-cast):
-                                            // PCRE2's byte type
-                    rewritten.size(), PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &code,
-                    &offset, context.get()));
+  result.code_.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(rewritten.data()), rewritten.size(),
+                                   PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &code, &offset,
+                                   context.get()));
   if (!result.code_) {
     return Error{ErrorCode::kUnsupported,
                  field + ": PCRE2 does not accept the pattern: " + pcre2_message(code) +
@@ -113,11 +110,10 @@ Result<std::optional<SplitPattern::Match>> SplitPattern::find(std::string_view t
                                                               std::size_t from,
                                                               MatchScratch& scratch) const {
   scratch.work_->position = from;
-  const int found = pcre2_match(
-      code_.get(),
-      reinterpret_cast<PCRE2_SPTR>(
-          text.data()),  // NOLINT(cppcoreguidelines-pro-type-reinterpret-cast): PCRE2's byte type
-      text.size(), from, PCRE2_NO_UTF_CHECK, scratch.data_.get(), scratch.context_.get());
+  const int found = pcre2_match(code_.get(),
+                                reinterpret_cast<PCRE2_SPTR>(text.data()),  // PCRE2's byte type
+                                text.size(), from, PCRE2_NO_UTF_CHECK, scratch.data_.get(),
+                                scratch.context_.get());
   if (found == PCRE2_ERROR_NOMATCH) {
     return std::optional<Match>{};
   }

@@ -138,11 +138,8 @@ Result<std::unique_ptr<Tokenizer>> load_tokenizer(const std::string& folder) {
   }
   const std::string path = join_path(folder, "tokenizer.json");
   TIDEKV_ASSIGN(const MappedFile file, MappedFile::open(path));
-  const std::string_view json(
-      reinterpret_cast<const char*>(
-          file.bytes().data()),  // NOLINT(cppcoreguidelines-pro-type-reinterpret-cast):
-                                 // bytes of text
-      file.bytes().size());
+  const std::string_view json(reinterpret_cast<const char*>(file.bytes().data()),
+                              file.bytes().size());
   return make_tokenizer(json, config, path);
 }
 

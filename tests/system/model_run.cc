@@ -107,6 +107,7 @@ Status run(const ModelContext& model, const std::vector<std::int32_t>& prompt,
   capture.planned_peak = plan.memory.peak;
   capture.measured_peak = backend->accountant().peak();
   capture.reserved_bytes = backend->reserved_bytes();
+  EXPECT_EQ(capture.planned_peak, capture.measured_peak) << "plan and run differ";
   return Ok{};
 }
 

@@ -33,7 +33,7 @@ class CpuBackend final : public Backend {
   Status do_reserve(std::int64_t arena_bytes) override { return arena_.reserve(arena_bytes); }
 
   Result<DeviceView> do_import_weights(const HostView& weights) override {
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): a view's bytes; weights are only read
+    // a view's bytes; weights are only read
     auto* data = const_cast<std::byte*>(weights.data);
     return DeviceView(data, weights.dtype, weights.rows, weights.cols);
   }
