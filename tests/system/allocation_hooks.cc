@@ -39,6 +39,14 @@ void* allocate(std::size_t bytes, std::size_t alignment) {
   return data;
 }
 
+void* allocate_or_null(std::size_t bytes) noexcept {
+  try {
+    return allocate(bytes, 0);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
 void release(void* data) {
   if (data != nullptr) {
     live.fetch_sub(1);
@@ -56,6 +64,14 @@ void* operator new(std::size_t bytes, std::align_val_t alignment) {
 void* operator new[](std::size_t bytes, std::align_val_t alignment) {
   return allocate(bytes, static_cast<std::size_t>(alignment));
 }
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return allocate_or_null(bytes);
+}
+void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept {
+  return allocate_or_null(bytes);
+}
+void operator delete(void* data, const std::nothrow_t&) noexcept { release(data); }
+void operator delete[](void* data, const std::nothrow_t&) noexcept { release(data); }
 void operator delete(void* data) noexcept { release(data); }
 void operator delete[](void* data) noexcept { release(data); }
 void operator delete(void* data, std::size_t) noexcept { release(data); }
