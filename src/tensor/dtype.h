@@ -7,24 +7,70 @@
 
 namespace tidekv {
 
-enum class DType : std::uint8_t { kF32, kF16, kBF16, kI32 };
+// The plain types, then the block-quantised types of GGUF files, which only weights have: a row is
+// a sequence of blocks, each of `len` elements in `bytes` bytes.
+enum class DType : std::uint8_t {
+  kF32,
+  kF16,
+  kBF16,
+  kI32,
+  kQ80,
+  kQ40,
+  kQ41,
+  kQ50,
+  kQ51,
+  kQ4K,
+  kQ5K,
+  kQ6K,
+};
 
-constexpr std::int64_t size_of(DType dtype) {
-  return dtype == DType::kF32 || dtype == DType::kI32 ? 4 : 2;
-}
+struct DTypeTraits {
+  std::string_view name;
+  std::int64_t block_len = 1;    // elements
+  std::int64_t block_bytes = 0;  // of one block
+};
 
-constexpr std::string_view name_of(DType dtype) {
+constexpr DTypeTraits traits_of(DType dtype) {
   switch (dtype) {
     case DType::kF32:
-      return "f32";
+      return {"f32", 1, 4};
     case DType::kF16:
-      return "f16";
+      return {"f16", 1, 2};
     case DType::kBF16:
-      return "bf16";
+      return {"bf16", 1, 2};
     case DType::kI32:
-      return "i32";
+      return {"i32", 1, 4};
+    case DType::kQ80:
+      return {"q8_0", 32, 34};
+    case DType::kQ40:
+      return {"q4_0", 32, 18};
+    case DType::kQ41:
+      return {"q4_1", 32, 20};
+    case DType::kQ50:
+      return {"q5_0", 32, 22};
+    case DType::kQ51:
+      return {"q5_1", 32, 24};
+    case DType::kQ4K:
+      return {"q4_k", 256, 144};
+    case DType::kQ5K:
+      return {"q5_k", 256, 176};
+    case DType::kQ6K:
+      return {"q6_k", 256, 210};
   }
-  return "?";
+  return {"?", 1, 0};
+}
+
+constexpr std::string_view name_of(DType dtype) { return traits_of(dtype).name; }
+
+constexpr bool is_quantised(DType dtype) { return traits_of(dtype).block_len > 1; }
+
+// Bytes of one element of a plain type.
+constexpr std::int64_t size_of(DType dtype) { return traits_of(dtype).block_bytes; }
+
+// Bytes of `cols` elements that follow one another in a row; `cols` is a multiple of the block.
+constexpr std::int64_t row_bytes(DType dtype, std::int64_t cols) {
+  const DTypeTraits traits = traits_of(dtype);
+  return cols / traits.block_len * traits.block_bytes;
 }
 
 constexpr float bf16_to_float(std::uint16_t bits) {

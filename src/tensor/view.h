@@ -19,7 +19,7 @@ struct HostView {
   std::int64_t rows = 0;
   std::int64_t cols = 0;
 
-  std::int64_t num_bytes() const { return rows * cols * size_of(dtype); }
+  std::int64_t num_bytes() const { return rows * row_bytes(dtype, cols); }
 };
 
 // A matrix in device memory: [rows, cols], contiguous.
@@ -32,11 +32,11 @@ class DeviceView {
   DType dtype() const { return dtype_; }
   std::int64_t rows() const { return rows_; }
   std::int64_t cols() const { return cols_; }
-  std::int64_t num_bytes() const { return rows_ * cols_ * size_of(dtype_); }
+  std::int64_t num_bytes() const { return rows_ * row_bytes(dtype_, cols_); }
 
   // Rows [first, first + count). The caller keeps the range inside the view.
   DeviceView rows_at(std::int64_t first, std::int64_t count) const {
-    std::byte* start = data_ == nullptr ? nullptr : data_ + first * cols_ * size_of(dtype_);
+    std::byte* start = data_ == nullptr ? nullptr : data_ + first * row_bytes(dtype_, cols_);
     return {start, dtype_, count, cols_};
   }
 
