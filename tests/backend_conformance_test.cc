@@ -68,7 +68,7 @@ TEST_P(Movement, ImportedWeightsAreReadWhereverTheyLie) {
     const HostTensor a = random_.normals(DType::kF32, 5, 33);
     const DeviceTensor left = device_.put(a);
     const DeviceTensor out = device_.garbage(DType::kF32, 5, 19);
-    backend().matmul(left.view, imported.value(), out.view, MatmulMode::kStore);
+    backend().matmul(left.view, imported.value(), out.view, {});
     EXPECT_TRUE(same_bits(device_.get(out.view), device_.matmul(a, w, DType::kF32)));
 
     HostTensor ids(DType::kI32, 1, 2);

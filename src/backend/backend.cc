@@ -10,6 +10,7 @@ namespace {
 
 bool is_activation(DType dtype) { return dtype == DType::kF32 || dtype == DType::kBF16; }
 bool is_weight(DType dtype) { return dtype != DType::kI32; }
+bool is_plain_weight(DType dtype) { return is_weight(dtype) && !is_quantised(dtype); }
 
 void check_shape(DeviceView view, std::int64_t rows, std::int64_t cols) {
   TIDEKV_CHECK_OP(view.rows(), ==, rows);
@@ -119,18 +120,23 @@ void Backend::embed(DeviceView table, DeviceView ids, DeviceView out) {
 }
 
 void Backend::rms_norm(DeviceView x, DeviceView weight, float eps, DeviceView out) {
-  TIDEKV_CHECK(is_activation(x.dtype()) && is_weight(weight.dtype()) && out.dtype() == x.dtype());
+  TIDEKV_CHECK(is_activation(x.dtype()) && out.dtype() == x.dtype());
+  TIDEKV_CHECK(is_plain_weight(weight.dtype()));
   check_shape(weight, 1, x.cols());
   check_shape(out, x.rows(), x.cols());
   do_rms_norm(x, weight, eps, out);
 }
 
-void Backend::matmul(DeviceView a, DeviceView w, DeviceView out, MatmulMode mode) {
+void Backend::matmul(DeviceView a, DeviceView w, DeviceView out, const MatmulOptions& options) {
   TIDEKV_CHECK(is_activation(a.dtype()) && is_weight(w.dtype()));
   TIDEKV_CHECK(out.dtype() == DType::kF32 || out.dtype() == a.dtype());
   TIDEKV_CHECK_OP(a.cols(), ==, w.cols());
   check_shape(out, a.rows(), w.rows());
-  do_matmul(a, w, out, mode);
+  if (options.bias.rows() > 0) {
+    TIDEKV_CHECK(is_plain_weight(options.bias.dtype()));
+    check_shape(options.bias, 1, w.rows());
+  }
+  do_matmul(a, w, out, options);
 }
 
 void Backend::rope_angles(DeviceView inverse_freq, Position first, DeviceView out) {
@@ -140,11 +146,11 @@ void Backend::rope_angles(DeviceView inverse_freq, Position first, DeviceView ou
   do_rope_angles(inverse_freq, first, out);
 }
 
-void Backend::rope(DeviceView x, DeviceView angles) {
+void Backend::rope(DeviceView x, DeviceView angles, RopePairs pairs) {
   TIDEKV_CHECK(is_activation(x.dtype()) && angles.dtype() == DType::kF32);
   TIDEKV_CHECK_OP(x.rows(), ==, angles.rows());
   TIDEKV_CHECK_OP(x.cols() % angles.cols(), ==, 0);
-  do_rope(x, angles);
+  do_rope(x, angles, pairs);
 }
 
 void Backend::append_kv(DeviceView k, DeviceView v, const KvView& kv) {

@@ -25,6 +25,7 @@
 #include "memory/accountant.h"
 #include "memory/plan.h"
 #include "tensor/position.h"
+#include "tensor/rope_pairs.h"
 #include "tensor/view.h"
 #include "tidekv/result.h"
 
@@ -33,6 +34,17 @@ namespace tidekv {
 enum class MatmulMode : std::uint8_t {
   kStore,       // out = a w^T
   kAccumulate,  // out += a w^T, rounded once
+};
+
+// What the rows of a product belong to. It decides how quantised weights are multiplied: expanded
+// panel by panel for a prompt, straight from their blocks for a generated token. The sums run in
+// another order then, so this never follows from how many rows stand together.
+enum class Phase : std::uint8_t { kPrefill, kDecode };
+
+struct MatmulOptions {
+  MatmulMode mode = MatmulMode::kStore;
+  Phase phase = Phase::kPrefill;
+  DeviceView bias = {};  // [1, n], added before rounding; no rows: none
 };
 
 enum class GroupReduce : std::uint8_t { kMean, kMax };
@@ -101,20 +113,21 @@ class Backend {
   // Waits for the device; the one place its errors surface.
   Status synchronize();
 
-  // --- decoder layer; activations are f32 or bf16, weights f32, f16 or bf16 ---
+  // --- decoder layer; activations are f32 or bf16, weights of any type but i32 ---
 
   // out[r] = table[ids[r]]. ids [1, rows] i32; table [vocab, d]; out [rows, d].
   void embed(DeviceView table, DeviceView ids, DeviceView out);
   // out[r] = x[r] / sqrt(mean(x[r]^2) + eps) * weight. x, out [rows, d]; weight [1, d].
   void rms_norm(DeviceView x, DeviceView weight, float eps, DeviceView out);
-  // out (+)= a w^T, sums in f32, cut at fixed depths. a [m, k]; w [n, k]; out [m, n] (f32 or a's
-  // type).
-  void matmul(DeviceView a, DeviceView w, DeviceView out, MatmulMode mode);
+  // out (+)= a w^T + bias, sums in f32, cut at fixed depths. a [m, k]; w [n, k]; out [m, n] (f32 or
+  // a's type).
+  void matmul(DeviceView a, DeviceView w, DeviceView out, const MatmulOptions& options);
   // cos and sin of position * inverse_freq, product in f32. inverse_freq [1, D/2] f32;
   // out [rows, D] f32: D/2 cosines, then D/2 sines, of positions first, first + 1, ...
   void rope_angles(DeviceView inverse_freq, Position first, DeviceView out);
-  // Rotates pairs (i, i + D/2) of every head. x [rows, heads * D]; angles [rows, D].
-  void rope(DeviceView x, DeviceView angles);
+  // Rotates the pairs of every head, and puts them at (i, i + D/2). x [rows, heads * D]; angles
+  // [rows, D].
+  void rope(DeviceView x, DeviceView angles, RopePairs pairs);
   // Appends rows behind each head's len (the caller then advances it). k, v [rows, kv_heads * D].
   void append_kv(DeviceView k, DeviceView v, const KvView& kv);
   // Causal attention, in place: q [rows, q_heads * D] becomes the output. The rows are the newest
@@ -171,9 +184,10 @@ class Backend {
   virtual Status do_synchronize() = 0;
   virtual void do_embed(DeviceView table, DeviceView ids, DeviceView out) = 0;
   virtual void do_rms_norm(DeviceView x, DeviceView weight, float eps, DeviceView out) = 0;
-  virtual void do_matmul(DeviceView a, DeviceView w, DeviceView out, MatmulMode mode) = 0;
+  virtual void do_matmul(DeviceView a, DeviceView w, DeviceView out,
+                         const MatmulOptions& options) = 0;
   virtual void do_rope_angles(DeviceView inverse_freq, Position first, DeviceView out) = 0;
-  virtual void do_rope(DeviceView x, DeviceView angles) = 0;
+  virtual void do_rope(DeviceView x, DeviceView angles, RopePairs pairs) = 0;
   virtual void do_append_kv(DeviceView k, DeviceView v, const KvView& kv) = 0;
   virtual void do_attend(DeviceView q, const KvView& kv) = 0;
   virtual void do_swiglu(DeviceView gate, DeviceView up, DeviceView out) = 0;

@@ -29,7 +29,7 @@ Session::Session(Backend& backend, SessionOptions options, DeviceModel model)
 }
 
 Result<std::unique_ptr<Session>> Session::create(Backend& backend, SessionOptions options) {
-  TIDEKV_ASSIGN(DeviceModel model, import_weights(backend, *options.weights, *options.config));
+  TIDEKV_ASSIGN(DeviceModel model, import_weights(backend, *options.weights));
   return std::unique_ptr<Session>(new Session(backend, std::move(options),
                                               std::move(model)));  // private constructor
 }
@@ -52,7 +52,7 @@ Status Session::prefill(std::span<const std::int32_t> prompt) {
                                                         options_.prompt_len, config.hidden_dim));
   TIDEKV_TRY(bridge.embed(*backend_, model_.embedding, prompt));
   TIDEKV_TRY(run_schedule(bridge));
-  download_logits(bridge.last_row());
+  download_logits(bridge.last_row(), Phase::kPrefill);
   TIDEKV_TRY(backend_->synchronize());
   if (backend_->cancelled()) {
     return Error{ErrorCode::kCancelled, "cancelled during prefill"};
@@ -101,12 +101,12 @@ Status Session::decode(std::int32_t token) {
   backend_->embed(model_.embedding, id, hidden);
   for (std::int64_t layer = 0; layer < config.num_layers; ++layer) {
     const DecoderLayer decoder(*backend_, config, model_.layers[static_cast<std::size_t>(layer)],
-                               freq_);
+                               freq_, Phase::kDecode);
     decoder.forward(hidden, decode_->adapter.next_position(), decode_->adapter.layer(layer), {},
                     decode_->workspace);
   }
   decode_->adapter.advance();
-  download_logits(hidden);
+  download_logits(hidden, Phase::kDecode);
   TIDEKV_TRY(backend_->synchronize());
   if (backend_->cancelled()) {
     return Error{ErrorCode::kCancelled, "cancelled during decode"};
@@ -114,8 +114,8 @@ Status Session::decode(std::int32_t token) {
   return Ok{};
 }
 
-void Session::download_logits(DeviceView hidden) {
-  const DeviceView row = head_.logits(*backend_, *options_.config, model_, hidden);
+void Session::download_logits(DeviceView hidden, Phase phase) {
+  const DeviceView row = head_.logits(*backend_, *options_.config, model_, hidden, phase);
   backend_->download(row, std::as_writable_bytes(std::span(logits_)));
 }
 

@@ -13,6 +13,8 @@
 
 namespace tidekv {
 
+struct GgufMetadata;
+
 struct TensorInfo {
   std::string name;
   DType dtype = DType::kF32;
@@ -38,6 +40,9 @@ class TensorFile {
 
   // The same as a matrix: one row for a 1-D tensor, an error for other ranks.
   Result<HostView> matrix(std::string_view name) const;
+
+  // Of a GGUF file; null for safetensors.
+  const GgufMetadata* metadata() const { return nullptr; }
 
   const std::string& path() const { return path_; }
   std::int64_t mapped_bytes() const;  // sizes of the mapped files together

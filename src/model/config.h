@@ -6,27 +6,32 @@
 #include <vector>
 
 #include "tensor/dtype.h"
+#include "tensor/rope_pairs.h"
 #include "tidekv/result.h"
 
 namespace tidekv {
 
-enum class RopeType : std::uint8_t { kDefault, kLlama3 };
+enum class RopeType : std::uint8_t { kDefault, kLinear, kLlama3, kDivisors };
 
 // Rotary position embedding: inverse frequency i is theta^(-2i / head_dim), i < head_dim / 2.
-// kLlama3 then stretches the low frequencies (Llama 3.1's rule, four parameters below).
+// kLinear divides all by `factor`; kLlama3 stretches the low ones (Llama 3.1's rule, four
+// parameters below); kDivisors divides each by a number the file gives (GGUF's rope_freqs:
+// Llama 3.1's rule, worked out).
 struct RopeConfig {
   RopeType type = RopeType::kDefault;
   double theta = 10000.0;
-  double factor = 1.0;  // kLlama3 only, as the rest
-  double low_freq_factor = 1.0;
+  double factor = 1.0;           // kLinear and kLlama3
+  double low_freq_factor = 1.0;  // kLlama3 only, as the next two
   double high_freq_factor = 4.0;
   std::int64_t original_max_positions = 8192;
+  std::vector<float> divisors = {};      // [head_dim / 2], kDivisors only
+  RopePairs pairs = RopePairs::kHalves;  // order of query and key rows in the file
 
   bool operator==(const RopeConfig&) const = default;
 };
 
 struct ModelConfig {
-  std::string architecture;       // "llama"
+  std::string architecture;       // "llama", "mistral", "qwen2" or "qwen3"
   std::int64_t num_layers = 0;    // N
   std::int64_t hidden_dim = 0;    // d_model
   std::int64_t ffn_dim = 0;       // d_ff
@@ -37,8 +42,12 @@ struct ModelConfig {
   std::int64_t max_positions = 0;  // the context the model was made for
   double rms_norm_eps = 1e-5;
   bool tied_embeddings = false;  // the output matrix is the embedding table
+  bool qkv_bias = false;         // biases on the q, k and v projections
+  bool output_bias = false;      // on the attention's output projection
+  bool mlp_bias = false;         // on gate, up and down
+  bool qk_norm = false;          // RMSNorm of every query and key head before RoPE
   RopeConfig rope;
-  DType dtype = DType::kBF16;               // of the weights in the file: kBF16, kF16 or kF32
+  DType dtype = DType::kBF16;               // of most weights in the file
   std::vector<std::int32_t> eos_token_ids;  // any of them ends generation; may be empty
 
   std::int64_t q_dim() const { return num_q_heads * head_dim; }

@@ -16,6 +16,7 @@ constexpr NumberRange kOne = {1.0, 1.0};
 constexpr IntRange kPositions = {1, 1 << 27};
 
 constexpr std::array kKeysOfAnyType = {"rope_type", "type", "rope_theta", "partial_rotary_factor"};
+constexpr std::array kKeysOfLinear = {"factor"};
 constexpr std::array kKeysOfLlama3 = {"factor", "low_freq_factor", "high_freq_factor",
                                       "original_max_position_embeddings"};
 
@@ -23,23 +24,33 @@ bool contains(const auto& keys, std::string_view key) {
   return std::ranges::find(keys, key) != keys.end();
 }
 
+struct NamedType {
+  std::string_view name;
+  RopeType type;
+};
+constexpr NamedType kTypes[] = {
+    {"default", RopeType::kDefault},
+    {"linear", RopeType::kLinear},
+    {"llama3", RopeType::kLlama3},
+};
+
 // The older key is "type"; some files have both. Without either it is the default.
 Result<RopeType> parse_type(const FieldReader& rope) {
-  constexpr std::string_view kExpected = "\"default\" or \"llama3\"";
+  constexpr std::string_view kExpected = "\"default\", \"linear\" or \"llama3\"";
   std::optional<RopeType> type;
   for (const std::string_view key : {"rope_type", "type"}) {
     if (rope.find(key) == nullptr) {
       continue;
     }
     TIDEKV_ASSIGN(const std::string name, rope.string(key, kExpected));
-    if (name != "default" && name != "llama3") {
+    const auto* named = std::ranges::find(kTypes, name, &NamedType::name);
+    if (named == std::end(kTypes)) {
       return rope.error(ErrorCode::kUnsupported, key, kExpected);
     }
-    const RopeType named = name == "llama3" ? RopeType::kLlama3 : RopeType::kDefault;
-    if (type && *type != named) {
+    if (type && *type != named->type) {
       return rope.error(ErrorCode::kBadFile, key, "the same as in 'rope_type'");
     }
-    type = named;
+    type = named->type;
   }
   return type.value_or(RopeType::kDefault);
 }
@@ -47,11 +58,12 @@ Result<RopeType> parse_type(const FieldReader& rope) {
 Status check_keys(const FieldReader& rope, RopeType type) {
   for (const JsonMember& member : rope.members()) {
     const bool known = contains(kKeysOfAnyType, member.key) ||
+                       (type == RopeType::kLinear && contains(kKeysOfLinear, member.key)) ||
                        (type == RopeType::kLlama3 && contains(kKeysOfLlama3, member.key));
     if (!known && !member.value.is_null()) {
+      const auto* named = std::ranges::find(kTypes, type, &NamedType::type);
       return rope.error(ErrorCode::kUnsupported, member.key,
-                        type == RopeType::kLlama3 ? "no such key with rope type llama3"
-                                                  : "no such key with rope type default");
+                        "no such key with rope type " + std::string(named->name));
     }
   }
   TIDEKV_TRY(rope.number_or("partial_rotary_factor", kOne, 1.0));
@@ -72,6 +84,9 @@ Result<RopeConfig> parse_object(const FieldReader& rope, std::optional<double> t
     return out;
   }
   TIDEKV_ASSIGN(out.factor, rope.number("factor", kFactor));
+  if (out.type == RopeType::kLinear) {
+    return out;
+  }
   TIDEKV_ASSIGN(out.low_freq_factor, rope.number("low_freq_factor", kFreqFactor));
   TIDEKV_ASSIGN(out.high_freq_factor, rope.number("high_freq_factor", kFreqFactor));
   TIDEKV_ASSIGN(out.original_max_positions,

@@ -18,9 +18,9 @@ Result<OutputHead> OutputHead::open(Backend& backend, const ModelConfig& config,
 }
 
 DeviceView OutputHead::logits(Backend& backend, const ModelConfig& config, const DeviceModel& model,
-                              DeviceView hidden) const {
+                              DeviceView hidden, Phase phase) const {
   backend.rms_norm(hidden, model.final_norm, static_cast<float>(config.rms_norm_eps), normed_);
-  backend.matmul(normed_, model.output, logits_, MatmulMode::kStore);
+  backend.matmul(normed_, model.output, logits_, {.phase = phase});
   return logits_;
 }
 

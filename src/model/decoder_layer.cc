@@ -62,8 +62,8 @@ void DecoderLayer::forward(DeviceView hidden, Position first, LayerKv& kv, const
                            LayerWorkspace& workspace) const {
   append_keys_values(hidden, first, kv, workspace);
   const DeviceView queries = workspace.queries_.rows(hidden.rows());
-  backend_->matmul(workspace.normed_.rows(hidden.rows()), weights_->q, queries, MatmulMode::kStore);
-  backend_->rope(queries, workspace.angles_.rows(hidden.rows()));
+  project_rotated(workspace.normed_.rows(hidden.rows()), weights_->q, weights_->q_norm,
+                  workspace.angles_.rows(hidden.rows()), queries);
 
   const RowRange kept = rows_in_window(window, first, hidden.rows());
   if (kept.begin < kept.end) {
@@ -86,16 +86,32 @@ void DecoderLayer::forward_last_row(DeviceView hidden, Position first, LayerKv& 
     const std::int64_t count = kept.end - kept.begin;
     const std::int64_t window_row = index_of(first) + kept.begin - window.begin;
     const DeviceView queries = window.queries.rows_at(window_row, count);
-    backend_->matmul(normed.rows_at(kept.begin, count), weights_->q, queries, MatmulMode::kStore);
-    backend_->rope(queries, angles.rows_at(kept.begin, count));
+    project_rotated(normed.rows_at(kept.begin, count), weights_->q, weights_->q_norm,
+                    angles.rows_at(kept.begin, count), queries);
   }
   if (finish_last_row) {
     const std::int64_t last = hidden.rows() - 1;
     const DeviceView query = workspace.queries_.rows(1);
-    backend_->matmul(normed.rows_at(last, 1), weights_->q, query, MatmulMode::kStore);
-    backend_->rope(query, angles.rows_at(last, 1));
+    project_rotated(normed.rows_at(last, 1), weights_->q, weights_->q_norm, angles.rows_at(last, 1),
+                    query);
     attend_and_mlp(hidden.rows_at(last, 1), query, kv, workspace);
   }
+}
+
+void DecoderLayer::project(DeviceView rows, const Linear<DeviceView>& linear, DeviceView out,
+                           MatmulMode mode) const {
+  backend_->matmul(rows, linear.weight, out, {.mode = mode, .phase = phase_, .bias = linear.bias});
+}
+
+void DecoderLayer::project_rotated(DeviceView rows, const Linear<DeviceView>& linear,
+                                   DeviceView head_norm, DeviceView angles, DeviceView out) const {
+  project(rows, linear, out, MatmulMode::kStore);
+  if (head_norm.rows() > 0) {
+    const DeviceView heads =
+        out.reshaped(out.rows() * out.cols() / config_->head_dim, config_->head_dim);
+    backend_->rms_norm(heads, head_norm, static_cast<float>(config_->rms_norm_eps), heads);
+  }
+  backend_->rope(out, angles, config_->rope.pairs);
 }
 
 void DecoderLayer::append_keys_values(DeviceView hidden, Position first, LayerKv& kv,
@@ -107,10 +123,9 @@ void DecoderLayer::append_keys_values(DeviceView hidden, Position first, LayerKv
   const DeviceView angles = workspace.angles_.rows(rows);
   backend_->rms_norm(hidden, weights_->attention_norm, static_cast<float>(config_->rms_norm_eps),
                      normed);
-  backend_->matmul(normed, weights_->k, keys, MatmulMode::kStore);
-  backend_->matmul(normed, weights_->v, values, MatmulMode::kStore);
   backend_->rope_angles(inverse_freq_, first, angles);
-  backend_->rope(keys, angles);
+  project_rotated(normed, weights_->k, weights_->k_norm, angles, keys);
+  project(normed, weights_->v, values, MatmulMode::kStore);
   backend_->append_kv(keys, values, kv.view());
   kv.advance(rows);
 }
@@ -118,7 +133,7 @@ void DecoderLayer::append_keys_values(DeviceView hidden, Position first, LayerKv
 void DecoderLayer::attend_and_mlp(DeviceView hidden, DeviceView queries, const LayerKv& kv,
                                   LayerWorkspace& workspace) const {
   backend_->attend(queries, kv.view());
-  backend_->matmul(queries, weights_->o, hidden, MatmulMode::kAccumulate);
+  project(queries, weights_->o, hidden, MatmulMode::kAccumulate);
   mlp(hidden, workspace);
 }
 
@@ -131,11 +146,10 @@ void DecoderLayer::mlp(DeviceView hidden, LayerWorkspace& workspace) const {
     const DeviceView gate = workspace.gate_.rows(count);
     const DeviceView up = workspace.up_.rows(count);
     const DeviceView product = workspace.product_.buffer ? workspace.product_.rows(count) : gate;
-    backend_->matmul(tile, weights_->gate, gate, MatmulMode::kStore);
-    backend_->matmul(tile, weights_->up, up, MatmulMode::kStore);
+    project(tile, weights_->gate, gate, MatmulMode::kStore);
+    project(tile, weights_->up, up, MatmulMode::kStore);
     backend_->swiglu(gate, up, product);
-    backend_->matmul(product, weights_->down, hidden.rows_at(begin, count),
-                     MatmulMode::kAccumulate);
+    project(product, weights_->down, hidden.rows_at(begin, count), MatmulMode::kAccumulate);
   }
 }
 

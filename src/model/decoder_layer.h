@@ -1,7 +1,8 @@
 // One decoder layer over one chunk of rows, appending to the layer's KV.
 //
-// RMSNorm, q/k/v, RoPE, causal attention, output projection and residual; RMSNorm, SwiGLU MLP and
-// residual. Hidden rows are overwritten in place: the chunk's slot of the hidden bridge.
+// RMSNorm, q/k/v (per-head RMSNorm of q and k in some models), RoPE, causal attention, output
+// projection and residual; RMSNorm, SwiGLU MLP and residual. Hidden rows are overwritten in place:
+// the chunk's slot of the hidden bridge.
 #pragma once
 
 #include <cstdint>
@@ -57,8 +58,12 @@ class DecoderLayer {
  public:
   // `inverse_freq` [1, head_dim / 2] f32 on the device.
   DecoderLayer(Backend& backend, const ModelConfig& config, const LayerTensors<DeviceView>& weights,
-               DeviceView inverse_freq)
-      : backend_(&backend), config_(&config), weights_(&weights), inverse_freq_(inverse_freq) {}
+               DeviceView inverse_freq, Phase phase)
+      : backend_(&backend),
+        config_(&config),
+        weights_(&weights),
+        inverse_freq_(inverse_freq),
+        phase_(phase) {}
 
   // Runs hidden [rows, d_model] at positions first, first + 1, ... and appends to `kv`.
   // `window` receives the queries of the positions from window_begin on, if it has rows.
@@ -75,6 +80,12 @@ class DecoderLayer {
                         bool finish_last_row, LayerWorkspace& workspace) const;
 
  private:
+  void project(DeviceView rows, const Linear<DeviceView>& linear, DeviceView out,
+               MatmulMode mode) const;
+  // Queries or keys [rows, heads * D] from normed rows, normed per head where the model does, and
+  // rotated.
+  void project_rotated(DeviceView rows, const Linear<DeviceView>& linear, DeviceView head_norm,
+                       DeviceView angles, DeviceView out) const;
   void append_keys_values(DeviceView hidden, Position first, LayerKv& kv,
                           LayerWorkspace& workspace) const;
   void attend_and_mlp(DeviceView hidden, DeviceView queries, const LayerKv& kv,
@@ -85,6 +96,7 @@ class DecoderLayer {
   const ModelConfig* config_;
   const LayerTensors<DeviceView>* weights_;
   DeviceView inverse_freq_;
+  Phase phase_;
 };
 
 }  // namespace tidekv

@@ -5,17 +5,15 @@
 namespace tidekv {
 namespace {
 
-constexpr RopeConfig default_rope(double theta) {
-  return {.type = RopeType::kDefault, .theta = theta};
-}
-
-constexpr RopeConfig llama3_rope(double factor) {
-  return {.type = RopeType::kLlama3,
-          .theta = 500000.0,
-          .factor = factor,
-          .low_freq_factor = 1.0,
-          .high_freq_factor = 4.0,
-          .original_max_positions = 8192};
+// Of Llama 3.1 and later: the factor; 1 for the others.
+RopeConfig rope_of(double theta, double llama3_factor) {
+  RopeConfig rope;
+  rope.theta = theta;
+  if (llama3_factor != 1.0) {
+    rope.type = RopeType::kLlama3;
+    rope.factor = llama3_factor;
+  }
+  return rope;
 }
 
 struct Shape {
@@ -31,23 +29,21 @@ struct Shape {
   std::int64_t max_positions;
   double rms_norm_eps;
   bool tied_embeddings;
-  RopeConfig rope;
+  double rope_theta;
+  double llama3_factor;
 };
 
-// As in the config.json each model was published with. Qwen 2.5 also has biases on q, k and v, and
-// Qwen 3 norms on q and k: too small to change a plan.
+// As in the config.json each model was published with.
 constexpr Shape kShapes[] = {
-    {"llama-3.1-8b", "llama", 32, 4096, 14336, 32, 8, 128, 128256, 131072, 1e-5, false,
-     llama3_rope(8.0)},
-    {"mistral-7b-v0.2", "mistral", 32, 4096, 14336, 32, 8, 128, 32000, 32768, 1e-5, false,
-     default_rope(1e6)},
-    {"llama-3.2-1b", "llama", 16, 2048, 8192, 32, 8, 64, 128256, 131072, 1e-5, true,
-     llama3_rope(32.0)},
-    {"qwen2.5-7b", "qwen2", 28, 3584, 18944, 28, 4, 128, 152064, 32768, 1e-6, false,
-     default_rope(1e6)},
-    {"qwen3-8b", "qwen3", 36, 4096, 12288, 32, 8, 128, 151936, 40960, 1e-6, false,
-     default_rope(1e6)},
-    {"smollm2-135m", "llama", 30, 576, 1536, 9, 3, 64, 49152, 8192, 1e-5, true, default_rope(1e5)},
+    {"llama-3.1-8b", "llama", 32, 4096, 14336, 32, 8, 128, 128256, 131072, 1e-5, false, 500000.0,
+     8.0},
+    {"mistral-7b-v0.2", "mistral", 32, 4096, 14336, 32, 8, 128, 32000, 32768, 1e-5, false, 1e6,
+     1.0},
+    {"llama-3.2-1b", "llama", 16, 2048, 8192, 32, 8, 64, 128256, 131072, 1e-5, true, 500000.0,
+     32.0},
+    {"qwen2.5-7b", "qwen2", 28, 3584, 18944, 28, 4, 128, 152064, 32768, 1e-6, false, 1e6, 1.0},
+    {"qwen3-8b", "qwen3", 36, 4096, 12288, 32, 8, 128, 151936, 40960, 1e-6, false, 1e6, 1.0},
+    {"smollm2-135m", "llama", 30, 576, 1536, 9, 3, 64, 49152, 8192, 1e-5, true, 1e5, 1.0},
 };
 
 }  // namespace
@@ -67,7 +63,9 @@ Result<ModelConfig> published_shape(const std::string& name) {
                          .max_positions = shape.max_positions,
                          .rms_norm_eps = shape.rms_norm_eps,
                          .tied_embeddings = shape.tied_embeddings,
-                         .rope = shape.rope,
+                         .qkv_bias = shape.architecture == "qwen2",
+                         .qk_norm = shape.architecture == "qwen3",
+                         .rope = rope_of(shape.rope_theta, shape.llama3_factor),
                          .dtype = DType::kBF16,
                          .eos_token_ids = {}};
     }

@@ -27,6 +27,20 @@ float llama3_frequency(const RopeConfig& rope, float frequency) {
   return (1.0F - smooth) * frequency / factor + smooth * frequency;
 }
 
+float scaled(const RopeConfig& rope, std::size_t i, float frequency) {
+  switch (rope.type) {
+    case RopeType::kDefault:
+      return frequency;
+    case RopeType::kLinear:
+      return frequency / static_cast<float>(rope.factor);
+    case RopeType::kLlama3:
+      return llama3_frequency(rope, frequency);
+    case RopeType::kDivisors:
+      return frequency / rope.divisors[i];
+  }
+  return frequency;
+}
+
 }  // namespace
 
 std::vector<float> rope_inverse_frequencies(const RopeConfig& rope, std::int64_t head_dim) {
@@ -36,7 +50,7 @@ std::vector<float> rope_inverse_frequencies(const RopeConfig& rope, std::int64_t
     const float exponent = static_cast<float>(2 * i) / static_cast<float>(head_dim);
     const auto power = static_cast<float>(std::pow(theta, static_cast<double>(exponent)));
     const float frequency = 1.0F / power;
-    out.push_back(rope.type == RopeType::kLlama3 ? llama3_frequency(rope, frequency) : frequency);
+    out.push_back(scaled(rope, static_cast<std::size_t>(i), frequency));
   }
   return out;
 }

@@ -1,88 +1,155 @@
 #include "model/weights.h"
 
 #include <array>
+#include <functional>
+#include <set>
 #include <string>
+
+#include "base/json_value.h"
 
 namespace tidekv {
 namespace {
 
-// One tensor of a layer: its name in Hugging Face files, and its shape.
-struct LayerTensorSpec {
-  const char* name;
-  HostView LayerTensors<HostView>::*host;
-  DeviceView LayerTensors<DeviceView>::*device;
-  std::int64_t rows;
-  std::int64_t cols;
+// One tensor: its name in either kind of file, and its shape. No rows: this model has none such.
+struct TensorSpec {
+  const char* hugging_face;
+  const char* gguf;
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
 };
 
-std::array<LayerTensorSpec, 9> layer_specs(const ModelConfig& config) {
-  using Host = LayerTensors<HostView>;
-  using Device = LayerTensors<DeviceView>;
+constexpr std::size_t kLayerTensors = 18;
+
+// The tensors of a layer, in the order of layer_specs().
+template <typename View>
+std::array<View*, kLayerTensors> views_of(LayerTensors<View>& layer) {
+  return {&layer.attention_norm, &layer.q.weight,  &layer.q.bias,    &layer.k.weight,
+          &layer.k.bias,         &layer.v.weight,  &layer.v.bias,    &layer.q_norm,
+          &layer.k_norm,         &layer.o.weight,  &layer.o.bias,    &layer.mlp_norm,
+          &layer.gate.weight,    &layer.gate.bias, &layer.up.weight, &layer.up.bias,
+          &layer.down.weight,    &layer.down.bias};
+}
+
+std::array<TensorSpec, kLayerTensors> layer_specs(const ModelConfig& config) {
   const std::int64_t d = config.hidden_dim;
+  const std::int64_t q = config.q_dim();
+  const std::int64_t kv = config.kv_dim();
+  const std::int64_t ffn = config.ffn_dim;
+  const std::int64_t qkv_bias = config.qkv_bias ? 1 : 0;
+  const std::int64_t output_bias = config.output_bias ? 1 : 0;
+  const std::int64_t mlp_bias = config.mlp_bias ? 1 : 0;
+  const std::int64_t qk_norm = config.qk_norm ? 1 : 0;
   return {{
-      {"input_layernorm.weight", &Host::attention_norm, &Device::attention_norm, 1, d},
-      {"self_attn.q_proj.weight", &Host::q, &Device::q, config.q_dim(), d},
-      {"self_attn.k_proj.weight", &Host::k, &Device::k, config.kv_dim(), d},
-      {"self_attn.v_proj.weight", &Host::v, &Device::v, config.kv_dim(), d},
-      {"self_attn.o_proj.weight", &Host::o, &Device::o, d, config.q_dim()},
-      {"post_attention_layernorm.weight", &Host::mlp_norm, &Device::mlp_norm, 1, d},
-      {"mlp.gate_proj.weight", &Host::gate, &Device::gate, config.ffn_dim, d},
-      {"mlp.up_proj.weight", &Host::up, &Device::up, config.ffn_dim, d},
-      {"mlp.down_proj.weight", &Host::down, &Device::down, d, config.ffn_dim},
+      {"input_layernorm.weight", "attn_norm.weight", 1, d},
+      {"self_attn.q_proj.weight", "attn_q.weight", q, d},
+      {"self_attn.q_proj.bias", "attn_q.bias", qkv_bias, q},
+      {"self_attn.k_proj.weight", "attn_k.weight", kv, d},
+      {"self_attn.k_proj.bias", "attn_k.bias", qkv_bias, kv},
+      {"self_attn.v_proj.weight", "attn_v.weight", kv, d},
+      {"self_attn.v_proj.bias", "attn_v.bias", qkv_bias, kv},
+      {"self_attn.q_norm.weight", "attn_q_norm.weight", qk_norm, config.head_dim},
+      {"self_attn.k_norm.weight", "attn_k_norm.weight", qk_norm, config.head_dim},
+      {"self_attn.o_proj.weight", "attn_output.weight", d, q},
+      {"self_attn.o_proj.bias", "attn_output.bias", output_bias, d},
+      {"post_attention_layernorm.weight", "ffn_norm.weight", 1, d},
+      {"mlp.gate_proj.weight", "ffn_gate.weight", ffn, d},
+      {"mlp.gate_proj.bias", "ffn_gate.bias", mlp_bias, ffn},
+      {"mlp.up_proj.weight", "ffn_up.weight", ffn, d},
+      {"mlp.up_proj.bias", "ffn_up.bias", mlp_bias, ffn},
+      {"mlp.down_proj.weight", "ffn_down.weight", d, ffn},
+      {"mlp.down_proj.bias", "ffn_down.bias", mlp_bias, d},
   }};
 }
 
-constexpr const char* kEmbeddingName = "model.embed_tokens.weight";
-constexpr const char* kFinalNormName = "model.norm.weight";
-constexpr const char* kOutputName = "lm_head.weight";
+TensorSpec embedding_spec(const ModelConfig& config) {
+  return {"model.embed_tokens.weight", "token_embd.weight", config.vocab_size, config.hidden_dim};
+}
+TensorSpec final_norm_spec(const ModelConfig& config) {
+  return {"model.norm.weight", "output_norm.weight", 1, config.hidden_dim};
+}
+TensorSpec output_spec(const ModelConfig& config) {
+  return {"lm_head.weight", "output.weight", config.vocab_size, config.hidden_dim};
+}
+
+// The names one file uses, and the words for what asks for a shape.
+struct Naming {
+  const TensorFile& file;
+  bool gguf = file.metadata() != nullptr;
+
+  std::string name(const TensorSpec& spec) const { return gguf ? spec.gguf : spec.hugging_face; }
+  std::string layer_prefix(std::int64_t layer) const {
+    return (gguf ? "blk." : "model.layers.") + std::to_string(layer) + ".";
+  }
+  const char* source() const { return gguf ? "the metadata" : "config.json"; }
+};
 
 std::string shape_text(std::int64_t rows, std::int64_t cols) {
   return rows == 1 ? "[" + std::to_string(cols) + "]"
                    : "[" + std::to_string(rows) + ", " + std::to_string(cols) + "]";
 }
 
-Result<HostView> find_matrix(const TensorFile& file, const std::string& name, std::int64_t rows,
-                             std::int64_t cols) {
-  TIDEKV_ASSIGN(const HostView view, file.matrix(name));
-  if (view.rows != rows || view.cols != cols) {
-    return Error{ErrorCode::kBadFile, file.path() + ": tensor '" + name + "' has shape " +
-                                          shape_text(view.rows, view.cols) +
-                                          "; config.json asks for " + shape_text(rows, cols)};
+// An empty view where the model has no such tensor.
+Result<HostView> find_matrix(const Naming& naming, const std::string& prefix,
+                             const TensorSpec& spec) {
+  if (spec.rows == 0) {
+    return HostView{};
+  }
+  const std::string name = prefix + naming.name(spec);
+  TIDEKV_ASSIGN(const HostView view, naming.file.matrix(name));
+  const std::string what = naming.file.path() + ": tensor '" + name + "'";
+  if (view.rows != spec.rows || view.cols != spec.cols) {
+    return Error{ErrorCode::kBadFile, what + " has shape " + shape_text(view.rows, view.cols) +
+                                          "; " + naming.source() + " asks for " +
+                                          shape_text(spec.rows, spec.cols)};
+  }
+  if (spec.rows == 1 && is_quantised(view.dtype)) {
+    return Error{ErrorCode::kUnsupported, what + " is of type " + std::string(name_of(view.dtype)) +
+                                              "; expected F32, F16 or BF16 for a vector"};
   }
   return view;
 }
 
 // A bias or per-head norm left out of the arithmetic would be a silently wrong model.
-Status refuse_unused_tensors(const TensorFile& file, const ModelConfig& config) {
-  const std::string surplus_layer = "model.layers." + std::to_string(config.num_layers) + ".";
-  for (const auto& [name, info] : file.tensors()) {
+Status refuse_unused_tensors(const Naming& naming, const ModelConfig& config) {
+  std::set<std::string, std::less<>> used;
+  for (std::int64_t layer = 0; layer < config.num_layers; ++layer) {
+    for (const TensorSpec& spec : layer_specs(config)) {
+      if (spec.rows > 0) {
+        used.insert(naming.layer_prefix(layer) + naming.name(spec));
+      }
+    }
+  }
+  const std::string surplus_layer = naming.layer_prefix(config.num_layers);
+  const std::string path = naming.file.path();
+  for (const auto& [name, info] : naming.file.tensors()) {
     if (name.starts_with(surplus_layer)) {
-      return Error{ErrorCode::kBadFile,
-                   file.path() + ": tensor '" + name + "' is of layer " +
-                       std::to_string(config.num_layers) + ", counted from 0; config.json's " +
-                       "num_hidden_layers is " + std::to_string(config.num_layers)};
+      return Error{ErrorCode::kBadFile, path + ": tensor " + in_quotes(name) + " is of layer " +
+                                            std::to_string(config.num_layers) +
+                                            ", counted from 0; the number of layers in " +
+                                            naming.source() + " is " +
+                                            std::to_string(config.num_layers)};
     }
     const bool is_bias = name.ends_with(".bias");
     const bool is_head_norm = name.ends_with("q_norm.weight") || name.ends_with("k_norm.weight");
-    if (is_bias || is_head_norm) {
-      return Error{ErrorCode::kUnsupported,
-                   file.path() + ": tensor '" + name +
-                       "' is not part of the llama architecture this build runs"};
+    if ((is_bias || is_head_norm) && !used.contains(name)) {
+      return Error{ErrorCode::kUnsupported, path + ": tensor " + in_quotes(name) +
+                                                " is not part of the " + config.architecture +
+                                                " architecture as " + naming.source() +
+                                                " describes it"};
     }
   }
   return Ok{};
 }
 
 template <typename View, typename Visit>
-void for_each_matrix(const ModelTensors<View>& model, bool tied, Visit visit) {
+void for_each_matrix(const ModelTensors<View>& model, Visit visit) {
   visit(model.embedding);
   visit(model.final_norm);
-  if (!tied) {
+  if (!model.tied) {
     visit(model.output);
   }
-  for (const LayerTensors<View>& layer : model.layers) {
-    for (const View* view : {&layer.attention_norm, &layer.q, &layer.k, &layer.v, &layer.o,
-                             &layer.mlp_norm, &layer.gate, &layer.up, &layer.down}) {
+  for (LayerTensors<View> layer : model.layers) {
+    for (const View* view : views_of(layer)) {
       visit(*view);
     }
   }
@@ -91,41 +158,44 @@ void for_each_matrix(const ModelTensors<View>& model, bool tied, Visit visit) {
 }  // namespace
 
 Result<HostModel> bind_weights(const TensorFile& file, const ModelConfig& config) {
-  TIDEKV_TRY(refuse_unused_tensors(file, config));
+  const Naming naming{file};
+  TIDEKV_TRY(refuse_unused_tensors(naming, config));
   HostModel model;
-  const std::int64_t d = config.hidden_dim;
-  TIDEKV_ASSIGN(model.embedding, find_matrix(file, kEmbeddingName, config.vocab_size, d));
-  TIDEKV_ASSIGN(model.final_norm, find_matrix(file, kFinalNormName, 1, d));
+  TIDEKV_ASSIGN(model.embedding, find_matrix(naming, "", embedding_spec(config)));
+  TIDEKV_ASSIGN(model.final_norm, find_matrix(naming, "", final_norm_spec(config)));
   model.tied = config.tied_embeddings;
   if (model.tied) {
     model.output = model.embedding;
   } else {
-    TIDEKV_ASSIGN(model.output, find_matrix(file, kOutputName, config.vocab_size, d));
+    TIDEKV_ASSIGN(model.output, find_matrix(naming, "", output_spec(config)));
   }
+  const auto specs = layer_specs(config);
   model.layers.resize(static_cast<std::size_t>(config.num_layers));
   for (std::size_t layer = 0; layer < model.layers.size(); ++layer) {
-    const std::string prefix = "model.layers." + std::to_string(layer) + ".";
-    for (const LayerTensorSpec& spec : layer_specs(config)) {
-      TIDEKV_ASSIGN(model.layers[layer].*spec.host,
-                    find_matrix(file, prefix + spec.name, spec.rows, spec.cols));
+    const std::string prefix = naming.layer_prefix(static_cast<std::int64_t>(layer));
+    const auto views = views_of(model.layers[layer]);
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      TIDEKV_ASSIGN(*views[i], find_matrix(naming, prefix, specs[i]));
     }
   }
   return model;
 }
 
 HostModel shapes_of(const ModelConfig& config) {
-  const auto shape = [&](std::int64_t rows, std::int64_t cols) {
-    return HostView{nullptr, config.dtype, rows, cols};
+  const auto shape = [&](const TensorSpec& spec) {
+    return HostView{nullptr, config.dtype, spec.rows, spec.cols};
   };
   HostModel model;
-  model.embedding = shape(config.vocab_size, config.hidden_dim);
-  model.final_norm = shape(1, config.hidden_dim);
-  model.output = model.embedding;
+  model.embedding = shape(embedding_spec(config));
+  model.final_norm = shape(final_norm_spec(config));
+  model.output = shape(output_spec(config));
   model.tied = config.tied_embeddings;
+  const auto specs = layer_specs(config);
   model.layers.resize(static_cast<std::size_t>(config.num_layers));
   for (LayerTensors<HostView>& layer : model.layers) {
-    for (const LayerTensorSpec& spec : layer_specs(config)) {
-      layer.*spec.host = shape(spec.rows, spec.cols);
+    const auto views = views_of(layer);
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      *views[i] = shape(specs[i]);
     }
   }
   return model;
@@ -133,33 +203,40 @@ HostModel shapes_of(const ModelConfig& config) {
 
 std::int64_t num_parameters(const HostModel& model) {
   std::int64_t count = 0;
-  for_each_matrix(model, model.tied, [&](const HostView& v) { count += v.rows * v.cols; });
+  for_each_matrix(model, [&](const HostView& v) { count += v.rows * v.cols; });
   return count;
 }
 
 std::int64_t weights_bytes(const HostModel& model) {
   std::int64_t bytes = 0;
-  for_each_matrix(model, model.tied, [&](const HostView& v) { bytes += v.num_bytes(); });
+  for_each_matrix(model, [&](const HostView& v) { bytes += v.num_bytes(); });
   return bytes;
 }
 
-Result<DeviceModel> import_weights(Backend& backend, const HostModel& model,
-                                   const ModelConfig& config) {
+Result<DeviceModel> import_weights(Backend& backend, const HostModel& model) {
+  const auto import = [&](const HostView& from, DeviceView& to) -> Status {
+    if (from.rows > 0) {
+      TIDEKV_ASSIGN(to, backend.import_weights(from));
+    }
+    return Ok{};
+  };
   DeviceModel device;
   device.tied = model.tied;
-  TIDEKV_ASSIGN(device.embedding, backend.import_weights(model.embedding));
-  TIDEKV_ASSIGN(device.final_norm, backend.import_weights(model.final_norm));
+  TIDEKV_TRY(import(model.embedding, device.embedding));
+  TIDEKV_TRY(import(model.final_norm, device.final_norm));
   if (model.tied) {
     device.output = device.embedding;
   } else {
-    TIDEKV_ASSIGN(device.output, backend.import_weights(model.output));
+    TIDEKV_TRY(import(model.output, device.output));
   }
-  device.layers.resize(model.layers.size());
-  for (std::size_t layer = 0; layer < model.layers.size(); ++layer) {
-    for (const LayerTensorSpec& spec : layer_specs(config)) {
-      TIDEKV_ASSIGN(device.layers[layer].*spec.device,
-                    backend.import_weights(model.layers[layer].*spec.host));
+  for (LayerTensors<HostView> layer : model.layers) {
+    LayerTensors<DeviceView> imported;
+    const auto from = views_of(layer);
+    const auto to = views_of(imported);
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      TIDEKV_TRY(import(*from[i], *to[i]));
     }
+    device.layers.push_back(imported);
   }
   return device;
 }

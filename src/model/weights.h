@@ -13,17 +13,26 @@
 
 namespace tidekv {
 
+// A projection. Without a bias that view has no rows.
+template <typename View>
+struct Linear {
+  View weight;  // [out, in]
+  View bias;    // [1, out]
+};
+
 template <typename View>
 struct LayerTensors {
   View attention_norm;  // [1, d_model]
-  View q;               // [q_dim, d_model]
-  View k;               // [kv_dim, d_model]
-  View v;               // [kv_dim, d_model]
-  View o;               // [d_model, q_dim]
+  Linear<View> q;       // [q_dim, d_model]
+  Linear<View> k;       // [kv_dim, d_model]
+  Linear<View> v;       // [kv_dim, d_model]
+  View q_norm;          // [1, head_dim]; no rows without qk_norm
+  View k_norm;          // [1, head_dim]; the same
+  Linear<View> o;       // [d_model, q_dim]
   View mlp_norm;        // [1, d_model]
-  View gate;            // [d_ff, d_model]
-  View up;              // [d_ff, d_model]
-  View down;            // [d_model, d_ff]
+  Linear<View> gate;    // [d_ff, d_model]
+  Linear<View> up;      // [d_ff, d_model]
+  Linear<View> down;    // [d_model, d_ff]
 };
 
 template <typename View>
@@ -38,8 +47,8 @@ struct ModelTensors {
 using HostModel = ModelTensors<HostView>;
 using DeviceModel = ModelTensors<DeviceView>;
 
-// Finds every tensor the config calls for, with the shape it must have. A missing tensor, a wrong
-// shape or a bias that would be ignored is an error naming it.
+// Finds every tensor the config calls for, by the names of the file's format and with the shape it
+// must have. A missing tensor, a wrong shape or a bias that would be ignored is an error naming it.
 Result<HostModel> bind_weights(const TensorFile& file, const ModelConfig& config);
 
 // Shapes only, all in config.dtype: enough to plan.
@@ -51,7 +60,6 @@ std::int64_t num_parameters(const HostModel& model);
 // Bytes of the same.
 std::int64_t weights_bytes(const HostModel& model);
 
-Result<DeviceModel> import_weights(Backend& backend, const HostModel& model,
-                                   const ModelConfig& config);
+Result<DeviceModel> import_weights(Backend& backend, const HostModel& model);
 
 }  // namespace tidekv

@@ -50,7 +50,7 @@ Status PrefillContext::forward_chunk(std::int64_t layer, const Chunk& chunk, Act
                                      LayerWorkspace& workspace) {
   TIDEKV_TRY(check_cancelled());
   const auto& weights = request_.model->layers[static_cast<std::size_t>(layer)];
-  const DecoderLayer decoder(*backend_, *request_.config, weights, inverse_freq_);
+  const DecoderLayer decoder(*backend_, *request_.config, weights, inverse_freq_, Phase::kPrefill);
   const DecoderLayer::Window window{active.window_queries(), active.window_begin()};
   const Position first{static_cast<std::int32_t>(chunk.begin)};
   const bool reaches_end = chunk.begin + chunk.len == prompt_len();

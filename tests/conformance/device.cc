@@ -65,7 +65,7 @@ HostTensor Device::matmul(const HostTensor& a, const HostTensor& w, DType out_ty
   const DeviceTensor left = put(a);
   const DeviceTensor right = put(w);
   const DeviceTensor out = garbage(out_type, a.rows(), w.rows());
-  backend_->matmul(left.view, right.view, out.view, MatmulMode::kStore);
+  backend_->matmul(left.view, right.view, out.view, {});
   return get(out.view);
 }
 
@@ -73,7 +73,7 @@ HostTensor Device::matmul_onto(const HostTensor& a, const HostTensor& w, const H
   const DeviceTensor left = put(a);
   const DeviceTensor right = put(w);
   const DeviceTensor out = put(old);
-  backend_->matmul(left.view, right.view, out.view, MatmulMode::kAccumulate);
+  backend_->matmul(left.view, right.view, out.view, {.mode = MatmulMode::kAccumulate});
   return get(out.view);
 }
 
@@ -85,10 +85,10 @@ HostTensor Device::rms_norm(const HostTensor& x, const HostTensor& weight, float
   return get(out.view);
 }
 
-HostTensor Device::rope(const HostTensor& x, const HostTensor& angles) {
+HostTensor Device::rope(const HostTensor& x, const HostTensor& angles, RopePairs pairs) {
   const DeviceTensor in_place = put(x);
   const DeviceTensor turns = put(angles);
-  backend_->rope(in_place.view, turns.view);
+  backend_->rope(in_place.view, turns.view, pairs);
   return get(in_place.view);
 }
 

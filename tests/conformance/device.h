@@ -55,7 +55,8 @@ class Device {
   HostTensor matmul(const HostTensor& a, const HostTensor& w, DType out_type);
   HostTensor matmul_onto(const HostTensor& a, const HostTensor& w, const HostTensor& old);
   HostTensor rms_norm(const HostTensor& x, const HostTensor& weight, float eps);
-  HostTensor rope(const HostTensor& x, const HostTensor& angles);
+  HostTensor rope(const HostTensor& x, const HostTensor& angles,
+                  RopePairs pairs = RopePairs::kHalves);
   HostTensor swiglu(const HostTensor& gate, const HostTensor& up);
   HostTensor attend(const HostTensor& q, const Kv& kv);
   HostTensor window_lse(const HostTensor& q, const Kv& kv);

@@ -96,8 +96,7 @@ TEST_P(Matmul, WritesNothingBesideItsOutput) {
   const HostTensor w = random_.normals(DType::kBF16, 21, 45);
   const HostTensor frame = random_.normals(DType::kBF16, 15, 21);
   const DeviceTensor out = device_.put(frame);
-  backend().matmul(device_.put(a).view, device_.put(w).view, out.view.rows_at(2, 11),
-                   MatmulMode::kStore);
+  backend().matmul(device_.put(a).view, device_.put(w).view, out.view.rows_at(2, 11), {});
   HostTensor wanted = frame;
   wanted.put_rows(2, device_.matmul(a, w, DType::kBF16));
   EXPECT_TRUE(same_bits(device_.get(out.view), wanted));

@@ -260,7 +260,7 @@ TEST_P(Memory, NoOperationReadsAByteBesideTheWeights) {
           ASSERT_TRUE(imported.ok());
           const DeviceTensor a = device_.put(random_.normals(DType::kBF16, 3, cols));
           const DeviceTensor product = device_.garbage(DType::kF32, 3, rows);
-          backend().matmul(a.view, imported.value(), product.view, MatmulMode::kStore);
+          backend().matmul(a.view, imported.value(), product.view, {});
           const DeviceTensor normed = device_.garbage(DType::kBF16, 3, cols);
           backend().rms_norm(a.view, imported.value().rows_at(rows - 1, 1), 1e-5F, normed.view);
           HostTensor ids(DType::kI32, 1, 3);

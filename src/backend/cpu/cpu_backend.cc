@@ -55,13 +55,16 @@ class CpuBackend final : public Backend {
   void do_rms_norm(DeviceView x, DeviceView weight, float eps, DeviceView out) override {
     cpu::rms_norm(context(), x, weight, eps, out);
   }
-  void do_matmul(DeviceView a, DeviceView w, DeviceView out, MatmulMode mode) override {
-    cpu::matmul(context(), a, w, out, mode);
+  void do_matmul(DeviceView a, DeviceView w, DeviceView out,
+                 const MatmulOptions& options) override {
+    cpu::matmul(context(), a, w, out, options);
   }
   void do_rope_angles(DeviceView inverse_freq, Position first, DeviceView out) override {
     cpu::rope_angles(context(), inverse_freq, first, out);
   }
-  void do_rope(DeviceView x, DeviceView angles) override { cpu::rope(context(), x, angles); }
+  void do_rope(DeviceView x, DeviceView angles, RopePairs pairs) override {
+    cpu::rope(context(), x, angles, pairs);
+  }
   void do_append_kv(DeviceView k, DeviceView v, const KvView& kv) override {
     cpu::append_kv(context(), k, v, kv);
   }

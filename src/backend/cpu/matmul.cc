@@ -1,4 +1,4 @@
-// out (+)= a w^T.
+// out (+)= a w^T + bias.
 //
 // A task is a block of rows times a block of columns. It widens its rows of `a` into a block that
 // stays in the second-level cache, packs `w` 32 rows at a time into a panel that stays in the
@@ -82,23 +82,31 @@ void accumulate_depth(const Kernels& kernels, DeviceView a, DeviceView w, const 
   }
 }
 
-void store_block(const Kernels& kernels, const Block& block, MatmulMode mode,
+void store_block(const Kernels& kernels, const Block& block, const MatmulOptions& options,
                  const Scratch& scratch, DeviceView out) {
-  const auto narrow = mode == MatmulMode::kAccumulate ? kernels.narrow_add : kernels.narrow;
+  const auto narrow = options.mode == MatmulMode::kAccumulate ? kernels.narrow_add : kernels.narrow;
+  const DeviceView& bias = options.bias;
+  float* added = scratch.a;  // its rows are done with
+  if (bias.rows() > 0) {
+    kernels.widen(address(bias, 0, block.col), element_of(bias.dtype()), block.cols, added);
+  }
   for (std::int64_t r = 0; r < block.rows; ++r) {
+    if (bias.rows() > 0) {
+      kernels.narrow_add(added, block.cols, Element::kF32, scratch.sums + r * kMaxCols);
+    }
     narrow(scratch.sums + r * kMaxCols, block.cols, element_of(out.dtype()),
            address(out, block.row + r, block.col));
   }
 }
 
 void compute_block(const Kernels& kernels, DeviceView a, DeviceView w, const Block& block,
-                   MatmulMode mode, const Scratch& scratch, DeviceView out) {
+                   const MatmulOptions& options, const Scratch& scratch, DeviceView out) {
   std::int64_t k = 0;
   do {  // once even for depth 0: the empty sum is 0
     accumulate_depth(kernels, a, w, block, k, scratch);
     k += kSumDepth;
   } while (k < a.cols());
-  store_block(kernels, block, mode, scratch, out);
+  store_block(kernels, block, options, scratch, out);
 }
 
 }  // namespace
@@ -107,7 +115,8 @@ std::int64_t matmul_scratch_floats() {
   return kMaxRows * kRowStride + kSumDepth * kPanelCols + kMaxRows * kMaxCols;
 }
 
-void matmul(const Context& context, DeviceView a, DeviceView w, DeviceView out, MatmulMode mode) {
+void matmul(const Context& context, DeviceView a, DeviceView w, DeviceView out,
+            const MatmulOptions& options) {
   constexpr std::int64_t kAloneProducts = 1 << 19;  // waking threads would take longer
   if (out.rows() == 0 || out.cols() == 0) {
     return;
@@ -116,7 +125,7 @@ void matmul(const Context& context, DeviceView a, DeviceView w, DeviceView out, 
   const std::int64_t num_tasks = blocks.num_row_blocks * blocks.num_col_blocks;
   const auto compute = [&](std::int64_t task, int thread) {
     const Scratch scratch(context.scratch(thread, matmul_scratch_floats()));
-    compute_block(context.kernels, a, w, blocks.at(task, out), mode, scratch, out);
+    compute_block(context.kernels, a, w, blocks.at(task, out), options, scratch, out);
   };
   if (out.rows() * out.cols() * a.cols() > kAloneProducts) {
     context.pool.parallel_for(num_tasks, compute);

@@ -70,11 +70,12 @@ void gather_rows(const Context& context, const KvView& from, DeviceView slots, c
 void embed(const Context& context, DeviceView table, DeviceView ids, DeviceView out);
 void rms_norm(const Context& context, DeviceView x, DeviceView weight, float eps, DeviceView out);
 void rope_angles(const Context& context, DeviceView inverse_freq, Position first, DeviceView out);
-void rope(const Context& context, DeviceView x, DeviceView angles);
+void rope(const Context& context, DeviceView x, DeviceView angles, RopePairs pairs);
 void swiglu(const Context& context, DeviceView gate, DeviceView up, DeviceView out);
 
 // matmul.cc
-void matmul(const Context& context, DeviceView a, DeviceView w, DeviceView out, MatmulMode mode);
+void matmul(const Context& context, DeviceView a, DeviceView w, DeviceView out,
+            const MatmulOptions& options);
 
 // attention.cc
 void attend(const Context& context, DeviceView q, const KvView& kv);

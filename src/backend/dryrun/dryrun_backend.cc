@@ -37,9 +37,9 @@ class DryRunBackend final : public Backend {
   Status do_synchronize() override { return Ok{}; }
   void do_embed(DeviceView, DeviceView, DeviceView) override {}
   void do_rms_norm(DeviceView, DeviceView, float, DeviceView) override {}
-  void do_matmul(DeviceView, DeviceView, DeviceView, MatmulMode) override {}
+  void do_matmul(DeviceView, DeviceView, DeviceView, const MatmulOptions&) override {}
   void do_rope_angles(DeviceView, Position, DeviceView) override {}
-  void do_rope(DeviceView, DeviceView) override {}
+  void do_rope(DeviceView, DeviceView, RopePairs) override {}
   void do_append_kv(DeviceView, DeviceView, const KvView&) override {}
   void do_attend(DeviceView, const KvView&) override {}
   void do_swiglu(DeviceView, DeviceView, DeviceView) override {}
