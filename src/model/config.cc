@@ -9,29 +9,38 @@
 #include "base/field_reader.h"
 #include "base/file.h"
 #include "base/json_value.h"
+#include "model/config_limits.h"
 #include "model/config_rope.h"
 
 namespace tidekv {
 namespace {
 
+using namespace limits;
+
 constexpr std::int64_t kMaxConfigBytes = 4 << 20;
 constexpr JsonLimits kLimits = {.max_depth = 32, .max_values = 100'000};
 
-// Wide enough for any model, and such that no product of them leaves int64: the largest,
-// positions * layers * heads * head_dim * 8 bytes, is 2^58.
-constexpr IntRange kLayers = {1, 1024};
-constexpr IntRange kHiddenDim = {1, 1 << 18};
-constexpr IntRange kFfnDim = {1, 1 << 20};
-constexpr IntRange kHeads = {1, 1024};
-constexpr IntRange kHeadDim = {2, 256};
-constexpr IntRange kVocab = {1, 1 << 24};
-constexpr IntRange kPositions = {1, 1 << 27};
-constexpr NumberRange kNormEps = {1e-12, 0.1};
 constexpr std::size_t kMaxEosIds = 256;
 
-// What Transformers' Llama takes where a field is absent.
-constexpr std::int64_t kDefaultPositions = 2048;
 constexpr double kDefaultNormEps = 1e-6;
+
+// One architecture as Transformers has it, with what it takes where a field is absent.
+struct Family {
+  std::string_view model_type;
+  std::string_view class_name;
+  std::int64_t num_kv_heads;  // 0: as many as query heads
+  std::int64_t head_dim;      // 0: hidden_size / num_attention_heads
+  std::int64_t max_positions;
+  bool qkv_bias;     // always
+  bool bias_fields;  // attention_bias: on q, k, v and o; mlp_bias
+  bool qk_norm;
+};
+constexpr Family kFamilies[] = {
+    {"llama", "LlamaForCausalLM", 0, 0, 2048, false, true, false},
+    {"mistral", "MistralForCausalLM", 8, 0, 131072, false, false, false},
+    {"qwen2", "Qwen2ForCausalLM", 32, 0, 32768, true, false, false},
+    {"qwen3", "Qwen3ForCausalLM", 32, 128, 32768, false, true, true},
+};
 
 enum class Harmless : std::uint8_t { kNothing, kFalse, kOne, kEmpty };
 
@@ -40,13 +49,10 @@ struct Restriction {
   Harmless harmless;  // the one value that, beside null, changes nothing
 };
 
-// Fields of Llama, or that relatives of Llama put under its name, which change the computation.
+// Fields of these, or that relatives put under their names, which change the computation.
 constexpr Restriction kRestrictions[] = {
-    {"attention_bias", Harmless::kFalse},
-    {"mlp_bias", Harmless::kFalse},
     {"qkv_bias", Harmless::kFalse},
     {"use_bias", Harmless::kFalse},
-    {"sliding_window", Harmless::kNothing},
     {"use_sliding_window", Harmless::kFalse},
     {"quantization_config", Harmless::kNothing},
     {"compression_config", Harmless::kNothing},
@@ -128,27 +134,48 @@ Status check_list(const FieldReader& fields, std::string_view name, std::string_
   return Ok{};
 }
 
-// `name` is the string `only`, or absent if `when_absent` allows it.
-enum class WhenAbsent : std::uint8_t { kFine, kError };
-Status check_string(const FieldReader& fields, std::string_view name, std::string_view only,
-                    WhenAbsent when_absent) {
-  const std::string expected = "'" + std::string(only) + "', the only one supported";
-  if (fields.find(name) == nullptr && when_absent == WhenAbsent::kFine) {
-    return Ok{};
+Result<const Family*> find_family(const FieldReader& fields) {
+  std::string names;
+  for (const Family& family : kFamilies) {
+    names += (names.empty() ? "'" : ", '") + std::string(family.model_type) + "'";
   }
-  TIDEKV_ASSIGN(const std::string text, fields.string(name, expected));
-  if (text != only) {
-    return fields.error(ErrorCode::kUnsupported, name, expected);
+  const std::string expected = "one of " + names;
+  TIDEKV_ASSIGN(const std::string model_type, fields.string("model_type", expected));
+  const auto* family = std::ranges::find(kFamilies, model_type, &Family::model_type);
+  if (family == std::end(kFamilies)) {
+    return fields.error(ErrorCode::kUnsupported, "model_type", expected);
+  }
+  return family;
+}
+
+// A window that is switched off may still be written down. Where Mistral's config says nothing at
+// all, Transformers takes one of 4096.
+Status check_sliding_window(const FieldReader& fields, const Family& family) {
+  const bool has_switch = family.model_type.starts_with("qwen");
+  const auto is_written = [&] {
+    return std::ranges::find(fields.members(), "sliding_window", &JsonMember::key) !=
+           fields.members().end();
+  };
+  if ((fields.find("sliding_window") != nullptr && !has_switch) ||
+      (family.model_type == "mistral" && !is_written())) {
+    return fields.error(ErrorCode::kUnsupported, "sliding_window",
+                        "null: a sliding window is not supported");
   }
   return Ok{};
 }
 
 // First of all: a file made for something else is not to be called damaged.
-Status check_supported(const FieldReader& fields) {
-  TIDEKV_TRY(check_string(fields, "model_type", "llama", WhenAbsent::kError));
-  TIDEKV_TRY(check_list(fields, "architectures", "LlamaForCausalLM"));
-  TIDEKV_TRY(check_string(fields, "hidden_act", "silu", WhenAbsent::kFine));
+Status check_supported(const FieldReader& fields, const Family& family) {
+  constexpr std::string_view kActivation = "'silu', the only one supported";
+  TIDEKV_TRY(check_list(fields, "architectures", family.class_name));
+  if (fields.find("hidden_act") != nullptr) {
+    TIDEKV_ASSIGN(const std::string activation, fields.string("hidden_act", kActivation));
+    if (activation != "silu") {
+      return fields.error(ErrorCode::kUnsupported, "hidden_act", kActivation);
+    }
+  }
   TIDEKV_TRY(check_list(fields, "layer_types", "full_attention"));
+  TIDEKV_TRY(check_sliding_window(fields, family));
   for (const Restriction& restriction : kRestrictions) {
     const JsonValue* value = fields.find(restriction.field);
     if (value != nullptr && !is_harmless(*value, restriction.harmless)) {
@@ -185,10 +212,12 @@ Result<DType> parse_dtype(const FieldReader& fields) {
   return *dtype;
 }
 
-Status parse_attention_shape(const FieldReader& fields, ModelConfig& config) {
+Status parse_attention_shape(const FieldReader& fields, const Family& family, ModelConfig& config) {
   TIDEKV_ASSIGN(config.num_q_heads, fields.integer("num_attention_heads", kHeads));
-  TIDEKV_ASSIGN(config.num_kv_heads,
-                fields.integer_or("num_key_value_heads", kHeads, config.num_q_heads));
+  TIDEKV_ASSIGN(
+      config.num_kv_heads,
+      fields.integer_or("num_key_value_heads", kHeads,
+                        family.num_kv_heads == 0 ? config.num_q_heads : family.num_kv_heads));
   if (config.num_q_heads % config.num_kv_heads != 0) {
     return fields.error(
         ErrorCode::kBadFile, "num_key_value_heads",
@@ -199,6 +228,10 @@ Status parse_attention_shape(const FieldReader& fields, ModelConfig& config) {
     if (config.head_dim % 2 != 0) {
       return fields.error(ErrorCode::kBadFile, "head_dim", "an even number");
     }
+    return Ok{};
+  }
+  if (family.head_dim != 0) {
+    config.head_dim = family.head_dim;
     return Ok{};
   }
   config.head_dim = config.hidden_dim / config.num_q_heads;
@@ -239,17 +272,35 @@ Status add_eos_ids(const FieldReader& fields, ModelConfig& config) {
   return Ok{};
 }
 
+Status parse_biases(const FieldReader& fields, const Family& family, ModelConfig& config) {
+  TIDEKV_ASSIGN(const bool attention_bias, fields.boolean_or("attention_bias", false));
+  TIDEKV_ASSIGN(const bool mlp_bias, fields.boolean_or("mlp_bias", false));
+  for (const std::string_view name : {"attention_bias", "mlp_bias"}) {
+    if (!family.bias_fields && (name == "mlp_bias" ? mlp_bias : attention_bias)) {
+      return fields.error(ErrorCode::kUnsupported, name,
+                          "false: " + std::string(family.model_type) + " has no such biases");
+    }
+  }
+  config.qkv_bias = family.qkv_bias || attention_bias;
+  config.output_bias = attention_bias;
+  config.mlp_bias = mlp_bias;
+  config.qk_norm = family.qk_norm;
+  return Ok{};
+}
+
 Result<ModelConfig> parse_config(const FieldReader& fields) {
-  TIDEKV_TRY(check_supported(fields));
+  TIDEKV_ASSIGN(const Family* family, find_family(fields));
+  TIDEKV_TRY(check_supported(fields, *family));
   ModelConfig config;
-  config.architecture = "llama";
+  config.architecture = family->model_type;
   TIDEKV_ASSIGN(config.num_layers, fields.integer("num_hidden_layers", kLayers));
   TIDEKV_ASSIGN(config.hidden_dim, fields.integer("hidden_size", kHiddenDim));
   TIDEKV_ASSIGN(config.ffn_dim, fields.integer("intermediate_size", kFfnDim));
   TIDEKV_ASSIGN(config.vocab_size, fields.integer("vocab_size", kVocab));
-  TIDEKV_TRY(parse_attention_shape(fields, config));
+  TIDEKV_TRY(parse_attention_shape(fields, *family, config));
+  TIDEKV_TRY(parse_biases(fields, *family, config));
   TIDEKV_ASSIGN(config.max_positions,
-                fields.integer_or("max_position_embeddings", kPositions, kDefaultPositions));
+                fields.integer_or("max_position_embeddings", kPositions, family->max_positions));
   TIDEKV_ASSIGN(config.rms_norm_eps, fields.number_or("rms_norm_eps", kNormEps, kDefaultNormEps));
   TIDEKV_ASSIGN(config.tied_embeddings, fields.boolean_or("tie_word_embeddings", false));
   TIDEKV_ASSIGN(config.rope, parse_rope(fields));

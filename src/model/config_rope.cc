@@ -6,14 +6,15 @@
 #include <string>
 #include <string_view>
 
+#include "model/config_limits.h"
+
 namespace tidekv {
 namespace {
 
-constexpr NumberRange kTheta = {1.0, 1e12};
-constexpr NumberRange kFactor = {1.0, 1e6};
+using namespace limits;
+
 constexpr NumberRange kFreqFactor = {1e-3, 1e6};
 constexpr NumberRange kOne = {1.0, 1.0};
-constexpr IntRange kPositions = {1, 1 << 27};
 
 constexpr std::array kKeysOfAnyType = {"rope_type", "type", "rope_theta", "partial_rotary_factor"};
 constexpr std::array kKeysOfLinear = {"factor"};

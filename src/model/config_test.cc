@@ -187,6 +187,29 @@ TEST(ModelConfig, TakesWhatTransformersTakesForAbsentFields) {
   EXPECT_THAT(result.value().eos_token_ids, IsEmpty());
 }
 
+TEST(ModelConfig, KnowsWhereEachArchitectureHasBiasesAndNorms) {
+  const auto has = [](const ModelConfig& config) {
+    return std::vector<bool>{config.qkv_bias, config.output_bias, config.mlp_bias, config.qk_norm};
+  };
+  EXPECT_THAT(has(parsed("")), ElementsAre(false, false, false, false));
+  EXPECT_THAT(has(parsed(R"("attention_bias": true, "mlp_bias": true)")),
+              ElementsAre(true, true, true, false));
+  EXPECT_THAT(has(parsed(R"("model_type": "mistral", "sliding_window": null)")),
+              ElementsAre(false, false, false, false));
+  EXPECT_THAT(has(parsed(R"("model_type": "qwen2")")), ElementsAre(true, false, false, false));
+  EXPECT_THAT(has(parsed(R"("model_type": "qwen3")")), ElementsAre(false, false, false, true));
+  EXPECT_THAT(has(parsed(R"("model_type": "qwen3", "attention_bias": true)")),
+              ElementsAre(true, true, false, true));
+  EXPECT_EQ(parsed(R"("model_type": "qwen2")").architecture, "qwen2");
+  EXPECT_EQ(parsed(R"("model_type": "qwen3")").head_dim, 128);
+}
+
+TEST(ModelConfig, IgnoresASlidingWindowThatIsSwitchedOff) {
+  EXPECT_EQ(error_of(config_with(R"("model_type": "qwen2", "sliding_window": 131072,
+      "use_sliding_window": false, "max_window_layers": 28)")),
+            "parsed");
+}
+
 TEST(ModelConfig, AcceptsWhatDoesNotChangeTheComputation) {
   EXPECT_EQ(error_of(config_with(R"("sliding_window": null, "quantization_config": null,
       "rope_interleaved": false, "is_llama_config": true, "layer_types":
@@ -200,6 +223,8 @@ TEST(ModelConfig, ReadsRopeOfAllSpellings) {
   EXPECT_EQ(parsed(R"("rope_theta": 20000)").rope, plain);
   EXPECT_EQ(parsed(R"("rope_theta": 20000, "rope_scaling": null)").rope, plain);
   EXPECT_EQ(parsed(R"("rope_theta": 2e4, "rope_scaling": {"type": "default"})").rope, plain);
+  EXPECT_EQ(parsed(R"("rope_theta": 2e4, "rope_scaling": {"type": "linear", "factor": 4.0})").rope,
+            (RopeConfig{.type = RopeType::kLinear, .theta = 20000.0, .factor = 4.0}));
   EXPECT_EQ(parsed(R"("rope_parameters": {"rope_theta": 20000.0, "rope_type": "default"})").rope,
             plain);
   EXPECT_EQ(parsed(R"("rope_parameters": {"rope_theta": 20000.0})").rope, plain);
@@ -280,8 +305,19 @@ TEST_P(Unsupported, IsRefusedByName) {
 }
 
 const BadConfig kUnsupported[] = {
-    {R"("model_type": "mistral")", "model_type", "'mistral'; expected 'llama'"},
-    {R"("model_type": "qwen2")", "model_type", "'qwen2'"},
+    {R"("model_type": "mixtral")", "model_type",
+     "'mixtral'; expected one of 'llama', 'mistral', 'qwen2', 'qwen3'"},
+    {R"("model_type": "qwen2_moe")", "model_type", "'qwen2_moe'"},
+    {R"("model_type": "mistral", "sliding_window": 4096)", "sliding_window", "the number 4096"},
+    // Transformers' default is a window.
+    {R"("model_type": "mistral")", "sliding_window", "missing; expected null"},
+    {R"("model_type": "qwen2", "use_sliding_window": true, "sliding_window": 4096)",
+     "use_sliding_window", "true"},
+    {R"("model_type": "qwen2", "architectures": ["LlamaForCausalLM"])", "architectures",
+     "'LlamaForCausalLM'; expected a list of 'Qwen2ForCausalLM'"},
+    {R"("model_type": "qwen2", "attention_bias": true)", "attention_bias", "qwen2 has no such"},
+    {R"("model_type": "mistral", "sliding_window": null, "mlp_bias": true)", "mlp_bias",
+     "mistral has no such"},
     // Not "hidden_size is missing": the file is fine, only not for us.
     {R"("model_type": "gpt2", "hidden_size": null)", "model_type", "'gpt2'"},
     {R"("architectures": ["LlamaForSequenceClassification"])", "architectures",
@@ -289,9 +325,6 @@ const BadConfig kUnsupported[] = {
     {R"("architectures": ["LlamaForCausalLM", "Other"])", "architectures", "'Other'"},
     {R"("architectures": [3])", "architectures", "the number 3"},
     {R"("hidden_act": "gelu")", "hidden_act", "'gelu'; expected 'silu'"},
-    {R"("attention_bias": true)", "attention_bias", "true; expected false"},
-    {R"("attention_bias": 1)", "attention_bias", "the number 1; expected false"},
-    {R"("mlp_bias": true)", "mlp_bias", "true"},
     {R"("sliding_window": 4096)", "sliding_window", "the number 4096"},
     {R"("use_sliding_window": true)", "use_sliding_window", "true"},
     {R"("layer_types": ["full_attention", "sliding_attention"])", "layer_types",
@@ -330,7 +363,8 @@ const BadConfig kUnsupported[] = {
 INSTANTIATE_TEST_SUITE_P(Table, Unsupported, testing::ValuesIn(kUnsupported));
 
 const BadConfig kBadFields[] = {
-    {R"("model_type": null)", "model_type", "missing; expected 'llama'"},
+    {R"("model_type": null)", "model_type", "missing; expected one of 'llama'"},
+    {R"("attention_bias": 1)", "attention_bias", "the number 1"},
     {R"("model_type": 1)", "model_type", "the number 1"},
     {R"("architectures": "LlamaForCausalLM")", "architectures", "the string"},
     {R"("hidden_act": 1)", "hidden_act", "the number 1"},
