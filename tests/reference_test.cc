@@ -35,7 +35,8 @@ TEST_P(Reference, HiddenStatesAndLogitsAreAsCloseToFloat64AsTransformers) {
 INSTANTIATE_TEST_SUITE_P(
     Backends, Reference,
     ::testing::Combine(::testing::ValuesIn(available_backend_names()),
-                       ::testing::Values(kNeedle, "toy2", "toy-untied-llama3", "toy-f16"),
+                       ::testing::Values(kNeedle, "toy2", "toy-untied-llama3", "toy-f16",
+                                         "toy-llama2", "toy-rope-freqs", "toy-odd-head"),
                        ::testing::Values(ComputeType::kF32, ComputeType::kBF16)),
     case_name);
 

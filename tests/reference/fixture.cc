@@ -87,7 +87,9 @@ std::vector<std::vector<HeadSelection>> layer_selections(const Json& json) {
 ReferencePrompt read_prompt(const std::string& model, const Json& json, const TensorFile& tensors) {
   ReferencePrompt prompt;
   prompt.model = model;
+  prompt.gguf = json.value("gguf", "");
   prompt.prompt_ids = json.at("prompt_ids").get<std::vector<std::int32_t>>();
+  prompt.answer_ids = json.at("answer_ids").get<std::vector<std::int32_t>>();
   prompt.rows = json.at("rows").get<std::vector<std::int64_t>>();
   prompt.errors = all_errors(json.at("errors"));
   prompt.logits = float64_matrix(tensors, "logits");
@@ -122,7 +124,6 @@ ReferencePrompt read_needle_prompt(const std::string& name) {
   const Json& json = needle.at("prompts").at(name);
   const TensorFile tensors = open_tensors(json);
   ReferencePrompt prompt = read_prompt(needle.at("model").get<std::string>(), json, tensors);
-  prompt.answer_ids = json.at("answer_ids").get<std::vector<std::int32_t>>();
   prompt.greedy_ids = json.at("greedy").at("float64").at("ids").get<std::vector<std::int32_t>>();
   if (json.contains("snapkv")) {
     read_snapkv(json, tensors, prompt);

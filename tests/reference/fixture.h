@@ -41,9 +41,11 @@ struct HeadSelection {
 };
 
 struct ReferencePrompt {
-  std::string model;  // folder, relative to the source tree
+  std::string model;  // folder or GGUF file, relative to the source tree
+  std::string gguf;   // a file of the same weights, the first of a split one; may be empty
   std::vector<std::int32_t> prompt_ids;
-  std::vector<std::int64_t> rows;  // prompt rows that `hidden` holds
+  std::vector<std::int32_t> answer_ids;  // needle: the right answer; toys: random ids
+  std::vector<std::int64_t> rows;        // prompt rows that `hidden` holds
 
   // In float64.
   std::vector<DoubleMatrix> hidden;  // by layer: [rows.size(), hidden_size]
@@ -52,7 +54,6 @@ struct ReferencePrompt {
   std::map<std::string, RunErrors> errors;  // float32_sdpa, float32_eager, bfloat16_sdpa, ...
 
   // needle only.
-  std::vector<std::int32_t> answer_ids;  // the right answer
   std::vector<std::int32_t> greedy_ids;  // from the full cache
 
   // needle's 4K prompt only: SnapKV with window 32, kernel 7.

@@ -2,6 +2,7 @@
 import json
 import os
 import platform
+from importlib.metadata import version
 
 import numpy
 import tokenizers
@@ -11,7 +12,7 @@ from safetensors.torch import save_file
 
 VERSIONS = {"python": platform.python_version(), "torch": torch.__version__.split("+")[0],
             "transformers": transformers.__version__, "tokenizers": tokenizers.__version__,
-            "numpy": numpy.__version__}
+            "numpy": numpy.__version__, "gguf": version("gguf")}
 
 
 def high_low(name, values):

@@ -1,4 +1,4 @@
-"""Runs Transformers' LlamaForCausalLM in float64, float32 and bfloat16 and records what a test needs.
+"""Runs Transformers' Llama, Mistral, Qwen2 and Qwen3 in float64, float32 and bfloat16 and records what a test needs.
 
 float32 and bfloat16 are Transformers as it comes. Transformers computes three things in float32 even
 in a float64 model: RMSNorm, the rotary cosines and the softmax. load_float64 replaces those, and
@@ -10,7 +10,6 @@ import types
 
 import torch
 from transformers import AttentionInterface, AutoModelForCausalLM
-from transformers.models.llama.modeling_llama import LlamaRMSNorm, LlamaRotaryEmbedding
 
 REFERENCE = "reference"  # the attention below, as Transformers knows it
 
@@ -75,9 +74,10 @@ def load_float64(folder):
     model = model.double()
     assert torch.equal(model.model.rotary_emb.inv_freq.float(), inv_freq)
     for module in model.modules():
-        if isinstance(module, LlamaRMSNorm):
+        kind = type(module).__name__  # LlamaRMSNorm and so on, one like the other
+        if kind.endswith("RMSNorm"):
             module.forward = types.MethodType(rms_norm_float64, module)
-        elif isinstance(module, LlamaRotaryEmbedding):
+        elif kind.endswith("RotaryEmbedding"):
             module.forward = types.MethodType(rotary_float64, module)
     return model
 
