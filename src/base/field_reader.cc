@@ -71,7 +71,7 @@ Result<std::int64_t> FieldReader::integer_or(std::string_view name, IntRange ran
 Result<double> FieldReader::number(std::string_view name, NumberRange range) const {
   const JsonValue* value = find(name);
   const std::optional<double> number = value == nullptr ? std::nullopt : as_number(*value);
-  if (!number || *number < range.min || *number > range.max) {
+  if (!number || !(*number >= range.min && *number <= range.max)) {  // a NaN is in no range
     return error(ErrorCode::kBadFile, name, expected_in(range));
   }
   return *number;

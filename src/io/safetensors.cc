@@ -9,6 +9,7 @@
 #include "base/checked_math.h"
 #include "base/field_reader.h"
 #include "base/json_value.h"
+#include "io/file_signature.h"
 
 namespace tidekv {
 namespace {
@@ -48,37 +49,8 @@ constexpr ElementType kElementTypes[] = {
     {"U64", 64, {}},
 };
 
-struct Signature {
-  std::string_view first_bytes;
-  std::string_view what;
-};
-
-// What people have by mistake under a weight file's name.
-constexpr Signature kSignatures[] = {
-    {"version https://git-lfs", "a Git LFS pointer; fetch the real file with 'git lfs pull'"},
-    {"GGUF", "a GGUF file"},
-    {"PK\x03\x04", "a zip archive, as torch.save writes; convert it to safetensors"},
-    {"\x80\x02", "a Python pickle; convert it to safetensors"},
-    {"\x80\x03", "a Python pickle; convert it to safetensors"},
-    {"\x80\x04", "a Python pickle; convert it to safetensors"},
-    {"\x80\x05", "a Python pickle; convert it to safetensors"},
-    {"\x89HDF", "an HDF5 file; convert it to safetensors"},
-    {"\x1F\x8B", "a gzip archive; unpack it first"},
-    {"<", "a web page, perhaps an error message saved in place of the download"},
-    {"{", "JSON text; for a sharded model give the folder of its index"},
-};
-
 std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};  // bytes as text
-}
-
-std::string looks_like(std::span<const std::byte> bytes) {
-  for (const Signature& signature : kSignatures) {
-    if (as_text(bytes).starts_with(signature.first_bytes)) {
-      return "; the file looks like " + std::string(signature.what);
-    }
-  }
-  return "";
 }
 
 struct Sections {

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "io/tensor_file.h"
+#include "io/tensor_info.h"
 #include "tidekv/result.h"
 
 namespace tidekv {

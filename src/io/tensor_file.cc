@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/json_value.h"
+#include "io/gguf_parts.h"
 #include "io/safetensors.h"
 #include "io/shard_index.h"
 
@@ -12,13 +13,36 @@ namespace {
 
 constexpr std::int64_t kMaxIndexBytes = 64 << 20;
 
-Error not_a_model_folder(const std::string& folder) {
-  std::string what = folder + ": expected model.safetensors or model.safetensors.index.json in it";
+Status any_name(const std::string& /*name*/) { return Ok{}; }
+
+// What stands in a folder instead, for an error.
+std::string found_in(const std::string& folder, const std::vector<std::string>& gguf_models) {
+  constexpr std::size_t kMaxListed = 10;
+  std::string out;
+  for (const std::string& name : gguf_models) {
+    if (&name - gguf_models.data() == kMaxListed) {
+      out += ", ...";
+      break;
+    }
+    out += (out.empty() ? "; it holds GGUF files, give the path of one: " : ", ") + in_quotes(name);
+  }
   if (file_exists(join_path(folder, "pytorch_model.bin")) ||
       file_exists(join_path(folder, "pytorch_model.bin.index.json"))) {
-    what += "; pytorch_model.bin is not read: convert it to safetensors";
+    out += "; pytorch_model.bin is not read: convert it to safetensors";
   }
-  return Error{ErrorCode::kNotFound, what};
+  return out;
+}
+
+// The path of the GGUF model of a folder without safetensors.
+Result<std::string> only_gguf_of(const std::string& folder) {
+  const std::vector<std::string> models = gguf_models_in(folder);
+  const bool hugging_face = file_exists(join_path(folder, "config.json"));
+  if (models.size() == 1 && !hugging_face) {
+    return join_path(folder, models.front());
+  }
+  return Error{ErrorCode::kNotFound,
+               folder + ": expected model.safetensors or model.safetensors.index.json in it" +
+                   (hugging_face ? "" : ", or one GGUF model") + found_in(folder, models)};
 }
 
 Status check_place(const ShardIndex& index, const std::string& name, const std::string& shard,
@@ -38,36 +62,55 @@ Status check_place(const ShardIndex& index, const std::string& name, const std::
 }  // namespace
 
 Result<TensorFile> TensorFile::open(const std::string& path) {
-  const auto any_name = [](const std::string& /*name*/) -> Status { return Ok{}; };
   TensorFile out;
   out.path_ = path;
   if (!is_directory(path)) {
-    TIDEKV_TRY(out.add_file(path, any_name));
+    TIDEKV_TRY(out.add_file(path));
     return out;
   }
   const std::string single = join_path(path, "model.safetensors");
   const std::string index = join_path(path, "model.safetensors.index.json");
   if (file_exists(single)) {
-    TIDEKV_TRY(out.add_file(single, any_name));
+    TIDEKV_ASSIGN(MappedFile mapped, MappedFile::open(single));
+    TIDEKV_TRY(out.add_safetensors(std::move(mapped), any_name));
   } else if (file_exists(index)) {
     TIDEKV_TRY(out.add_shards(path, index));
   } else {
-    return not_a_model_folder(path);
+    TIDEKV_ASSIGN(const std::string model, only_gguf_of(path));
+    TIDEKV_TRY(out.add_file(model));
   }
   return out;
 }
 
-Status TensorFile::add_file(const std::string& path,
-                            const std::function<Status(const std::string& name)>& check) {
+Status TensorFile::add_file(const std::string& path) {
   TIDEKV_ASSIGN(MappedFile mapped, MappedFile::open(path));
-  TIDEKV_ASSIGN(SafetensorsContents contents, parse_safetensors(mapped.bytes(), path));
+  if (begins_like_gguf(mapped.bytes())) {
+    return add_gguf(std::move(mapped));
+  }
+  if (path.ends_with(".gguf") && !parse_safetensors(mapped.bytes(), path).ok()) {
+    return add_gguf(std::move(mapped));  // neither: complains as its name suggests
+  }
+  return add_safetensors(std::move(mapped), any_name);
+}
+
+Status TensorFile::add_gguf(MappedFile file) {
+  TIDEKV_ASSIGN(GgufModel model, open_gguf(std::move(file)));
+  files_ = std::move(model.files);
+  tensors_ = std::move(model.contents.tensors);
+  other_dtypes_ = std::move(model.contents.other_dtypes);
+  metadata_ = std::move(model.contents.metadata);
+  return Ok{};
+}
+
+Status TensorFile::add_safetensors(MappedFile file, const NameCheck& check) {
+  TIDEKV_ASSIGN(SafetensorsContents contents, parse_safetensors(file.bytes(), file.path()));
   for (const auto& [name, info] : contents.tensors) {
     TIDEKV_TRY(check(name));
   }
   for (const auto& [name, dtype] : contents.other_dtypes) {
     TIDEKV_TRY(check(name));
   }
-  files_.push_back(std::move(mapped));
+  files_.push_back(std::move(file));
   tensors_.merge(contents.tensors);
   other_dtypes_.merge(contents.other_dtypes);
   return Ok{};
@@ -87,7 +130,8 @@ Status TensorFile::add_shards(const std::string& folder, const std::string& inde
                                              ", which is not in the folder; expected every shard"};
     }
     // One place in the index for each name: a tensor in two shards fails in one of them.
-    TIDEKV_TRY(add_file(path, [&](const std::string& name) {
+    TIDEKV_ASSIGN(MappedFile mapped, MappedFile::open(path));
+    TIDEKV_TRY(add_safetensors(std::move(mapped), [&](const std::string& name) {
       return check_place(index, name, shard, index_path);
     }));
   }
@@ -106,8 +150,9 @@ Result<TensorInfo> TensorFile::find(std::string_view name) const {
     return it->second;
   }
   if (const auto it = other_dtypes_.find(name); it != other_dtypes_.end()) {
-    return Error{ErrorCode::kUnsupported, path_ + ": tensor " + in_quotes(name) + " is of type " +
-                                              it->second + "; expected BF16, F16 or F32"};
+    return Error{ErrorCode::kUnsupported,
+                 path_ + ": tensor " + in_quotes(name) + " is of type " + it->second +
+                     "; expected " + std::string(metadata_ ? kGgufTypesRead : "BF16, F16 or F32")};
   }
   return Error{ErrorCode::kNotFound, path_ + ": tensor " + in_quotes(name) + " is not in it"};
 }
