@@ -36,9 +36,52 @@ INSTANTIATE_TEST_SUITE_P(
     Backends, Reference,
     ::testing::Combine(::testing::ValuesIn(available_backend_names()),
                        ::testing::Values(kNeedle, "toy2", "toy-untied-llama3", "toy-f16",
-                                         "toy-llama2", "toy-rope-freqs", "toy-odd-head"),
+                                         "toy-llama2", "toy-rope-freqs", "toy-odd-head",
+                                         "toy-biased", "toy-linear-rope", "toy-mistral",
+                                         "toy-qwen2", "toy-qwen3"),
                        ::testing::Values(ComputeType::kF32, ComputeType::kBF16)),
     case_name);
+
+// The GGUF files that the gguf package wrote from the same weights.
+RunCapture run_of(const std::string& path, const ReferencePrompt& prompt, ComputeType type) {
+  RunSetup setup;
+  setup.backend = available_backends().front();
+  setup.num_threads = 2;
+  setup.options.budget = 64;
+  setup.options.chunk_len = 50;
+  setup.options.compute_type = type;
+  setup.options.max_new_tokens = 8;
+  return run_model(ModelFolder(path), prompt.prompt_ids, setup);
+}
+
+class GgufFile : public ::testing::TestWithParam<std::tuple<std::string, ComputeType>> {};
+
+// Hidden states, scores, retained positions, cache bytes and tokens: the order of query and key
+// rows in the file leaves no trace.
+TEST_P(GgufFile, RunsBitForBitAsTheFolderOfTheSameWeights) {
+  const auto& [model, type] = GetParam();
+  const ReferencePrompt prompt = read_prompt(model);
+  ASSERT_NE(prompt.gguf, "");
+  EXPECT_EQ(first_difference(run_of(prompt.model, prompt, type), run_of(prompt.gguf, prompt, type)),
+            "");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, GgufFile,
+    ::testing::Combine(::testing::Values("toy-biased", "toy-linear-rope", "toy-llama2",
+                                         "toy-mistral", "toy-odd-head", "toy-qwen2", "toy-qwen3"),
+                       ::testing::Values(ComputeType::kF32, ComputeType::kBF16)),
+    [](const ::testing::TestParamInfo<GgufFile::ParamType>& param) {
+      return test_name(std::get<0>(param.param) +
+                       (std::get<1>(param.param) == ComputeType::kF32 ? "_f32" : "_bf16"));
+    });
+
+// Its divisors were rounded by whoever wrote the file: not the same bits as Transformers' rule.
+TEST(GgufFile, WithRopeDivisorsIsAsCloseToFloat64AsTransformers) {
+  ReferencePrompt prompt = read_prompt("toy-rope-freqs");
+  prompt.model = prompt.gguf;
+  expect_as_close_as_transformers(prompt, *available_backends().front(), ComputeType::kF32);
+}
 
 class ReferenceGreedy : public ::testing::TestWithParam<std::string> {};
 

@@ -113,12 +113,8 @@ Status run(const ModelContext& model, const std::vector<std::int32_t>& prompt,
 
 }  // namespace
 
-ModelFolder::ModelFolder(const std::string& folder) {
-  const std::string path = join_path(TIDEKV_SOURCE_DIR, folder);
-  config_ = value_or_exit(read_model_config(path));
-  file_ = std::make_unique<TensorFile>(value_or_exit(TensorFile::open(path)));
-  weights_ = value_or_exit(bind_weights(*file_, config_));
-}
+ModelFolder::ModelFolder(const std::string& path)
+    : model_(value_or_exit(ModelFile::open(join_path(TIDEKV_SOURCE_DIR, path)))) {}
 
 RunCapture run_model(const ModelFolder& model, const std::vector<std::int32_t>& prompt,
                      const RunSetup& setup) {

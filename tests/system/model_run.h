@@ -8,28 +8,25 @@
 
 #include "backend/registry.h"
 #include "engine/planner.h"
-#include "io/tensor_file.h"
-#include "model/config.h"
-#include "model/weights.h"
+#include "model/model_file.h"
 
 namespace tidekv::testing {
 
-// A model folder: config and mapped weights, without a tokenizer.
+// A model folder or GGUF file: config and mapped weights, without a tokenizer.
 class ModelFolder {
  public:
-  // Ends the test program with the error if the folder cannot be read. `folder` is relative to the
-  // source tree.
-  explicit ModelFolder(const std::string& folder);
+  // Ends the test program with the error if it cannot be read. `path` is relative to the source
+  // tree.
+  explicit ModelFolder(const std::string& path);
 
-  const ModelConfig& config() const { return config_; }
+  const ModelConfig& config() const { return model_.config; }
+  const HostModel& weights() const { return model_.weights; }
   ModelContext context(const BackendEntry& backend, int num_threads) const {
-    return {&config_, &weights_, &backend, num_threads};
+    return {&model_.config, &model_.weights, &backend, num_threads};
   }
 
  private:
-  ModelConfig config_;
-  std::unique_ptr<TensorFile> file_;
-  HostModel weights_;
+  ModelFile model_;
 };
 
 // What one layer produced, as raw values in canonical order.
