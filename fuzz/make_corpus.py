@@ -67,6 +67,89 @@ def safetensors():
     write("safetensors", "zip", b"PK\x03\x04\x00\x00\x08\x08\x00\x00archive/data.pkl")
 
 
+# Value types and tensor types of GGUF.
+U8, U16, U32, I32, F32, BOOL, STRING, ARRAY, U64 = 0, 2, 4, 5, 6, 7, 8, 9, 10
+T_F32, T_Q8_0, T_IQ2_XS, T_Q4_K = 0, 8, 17, 12
+
+
+def gguf_string(text):
+    raw = text.encode()
+    return struct.pack("<Q", len(raw)) + raw
+
+
+def gguf_field(key, kind, value):
+    return gguf_string(key) + struct.pack("<I", kind) + value
+
+
+def gguf_array(kind, count, elements):
+    return struct.pack("<IQ", kind, count) + elements
+
+
+def gguf_tensor(name, dims, kind, offset):
+    return (gguf_string(name) + struct.pack(f"<I{len(dims)}Q", len(dims), *dims)
+            + struct.pack("<IQ", kind, offset))
+
+
+def gguf_file(fields=(), tensors=(), data_bytes=0, version=3, alignment=32):
+    out = (b"GGUF" + struct.pack("<IQQ", version, len(tensors), len(fields)) + b"".join(fields)
+           + b"".join(tensors))
+    return out + bytes(-len(out) % alignment) + bytes(i % 251 for i in range(data_bytes))
+
+
+def gguf():
+    tokens = [gguf_string(text) for text in ("<s>", "a", "b", "ab", "")]
+    fields = [
+        gguf_field("general.architecture", STRING, gguf_string("llama")),
+        gguf_field("llama.block_count", U32, struct.pack("<I", 1)),
+        gguf_field("llama.rope.freq_base", F32, struct.pack("<f", 10000.0)),
+        gguf_field("tokenizer.ggml.add_bos_token", BOOL, b"\x01"),
+        gguf_field("tokenizer.ggml.tokens", ARRAY, gguf_array(STRING, 5, b"".join(tokens))),
+        gguf_field("tokenizer.ggml.scores", ARRAY,
+                   gguf_array(F32, 2, struct.pack("<2f", 0.5, float("nan")))),
+        gguf_field("tokenizer.ggml.token_type", ARRAY, gguf_array(I32, 2, struct.pack("<2i", 1, -1))),
+        gguf_field("wide", ARRAY, gguf_array(U64, 1, struct.pack("<Q", 2**64 - 1))),
+    ]
+    tensors = [gguf_tensor("norm", [8], T_F32, 0), gguf_tensor("w", [32, 3], T_Q8_0, 32),
+               gguf_tensor("k", [256], T_Q4_K, 160), gguf_tensor("iq", [256], T_IQ2_XS, 320)]
+    write("gguf", "valid_2", gguf_file(fields, tensors, 394, version=2))
+    write("gguf", "valid_3", gguf_file(fields, tensors, 394))
+    write("gguf", "valid_aligned", gguf_file(
+        [gguf_field("general.alignment", U32, struct.pack("<I", 64))], tensors[:1], 32, alignment=64))
+    write("gguf", "valid_split", gguf_file(
+        [gguf_field("split.no", U16, struct.pack("<H", 0)),
+         gguf_field("split.count", U16, struct.pack("<H", 2)),
+         gguf_field("split.tensors.count", I32, struct.pack("<i", 1))], tensors[:1], 32))
+    for name, version in [("version_1", 1), ("version_9", 9), ("big_endian", 3 << 24)]:
+        write("gguf", name, gguf_file(version=version))
+    for name, counts in [("tensor_count", (2**60, 0)), ("field_count", (0, 2**60))]:
+        write("gguf", name, b"GGUF" + struct.pack("<IQQ", 3, *counts) + bytes(64))
+    for name, value in [
+            ("string_length", (STRING, struct.pack("<Q", 2**63))), ("type", (13, b"")),
+            ("array_count", (ARRAY, gguf_array(F32, 2**60, b""))),
+            ("array_wraps", (ARRAY, gguf_array(U64, 2**61, b""))),
+            ("array_of_arrays", (ARRAY, gguf_array(ARRAY, 1, gguf_array(U8, 1, b"x")))),
+            ("element_length", (ARRAY, gguf_array(STRING, 1, struct.pack("<Q", 2**64 - 8))))]:
+        write("gguf", name, gguf_file([gguf_field("a", *value)], data_bytes=64))
+    write("gguf", "duplicate_key", gguf_file([gguf_field("a", U8, b"1"), gguf_field("a", U8, b"2")]))
+    for name, alignment in [("alignment_zero", 0), ("alignment_odd", 33)]:
+        write("gguf", name, gguf_file(
+            [gguf_field("general.alignment", U32, struct.pack("<I", alignment))]))
+    for name, descriptions in [
+            ("dims_none", [gguf_tensor("t", [], T_F32, 0)]),
+            ("dims_many", [gguf_tensor("t", [1] * 5, T_F32, 0)]),
+            ("dims_zero", [gguf_tensor("t", [0], T_F32, 0)]),
+            ("size_wraps", [gguf_tensor("t", [2**62], T_F32, 0)]),
+            ("elements_wrap", [gguf_tensor("t", [2**32, 2**32, 2], T_F32, 0)]),
+            ("part_of_a_block", [gguf_tensor("t", [33], T_Q8_0, 0)]),
+            ("offset_wraps", [gguf_tensor("t", [8], T_F32, 2**64 - 32)]),
+            ("offset_unaligned", [gguf_tensor("t", [1], T_F32, 4)]),
+            ("past_the_end", [gguf_tensor("t", [17], T_F32, 0)]),
+            ("overlap", [gguf_tensor("a", [9], T_F32, 0), gguf_tensor("b", [1], T_F32, 32)]),
+            ("duplicate_name", [gguf_tensor("a", [1], T_F32, 0), gguf_tensor("a", [1], T_F32, 32)]),
+            ("unknown_type", [gguf_tensor("t", [1], 99, 0)])]:
+        write("gguf", name, gguf_file([], descriptions, 64))
+
+
 def shard_index():
     def index(shard):
         return compact({"metadata": {"total_size": 4}, "weight_map": {"a": shard, "b": shard}})
@@ -183,6 +266,7 @@ def tokenizer():
 
 if __name__ == "__main__":
     safetensors()
+    gguf()
     shard_index()
     config()
     tokenizer()

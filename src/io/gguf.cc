@@ -71,12 +71,17 @@ Result<Header> read_header(ByteReader& bytes, std::span<const std::byte> whole,
 }
 
 Result<std::int64_t> alignment_of(const GgufMetadata& metadata) {
-  TIDEKV_ASSIGN(const std::int64_t alignment,
-                metadata.reader().integer_or(kAlignmentKey, {1, UINT32_MAX}, kDefaultAlignment));
-  if (!std::has_single_bit(static_cast<std::uint64_t>(alignment))) {
-    return metadata.reader().error(ErrorCode::kBadFile, kAlignmentKey, "a power of two");
+  const FieldReader fields = metadata.reader();
+  const JsonValue* value = fields.find(kAlignmentKey);
+  if (value == nullptr) {
+    return kDefaultAlignment;
   }
-  return alignment;
+  const auto* alignment = std::get_if<std::int64_t>(&value->data);
+  if (alignment == nullptr || *alignment < 1 || *alignment > UINT32_MAX ||
+      !std::has_single_bit(static_cast<std::uint64_t>(*alignment))) {
+    return fields.error(ErrorCode::kBadFile, kAlignmentKey, "a power of two below 2^32");
+  }
+  return *alignment;
 }
 
 // A tensor as the file describes it.

@@ -61,6 +61,7 @@ class MetadataReader {
       return cut_off(what + " takes " + std::to_string(kLengthBytes) + " bytes and more");
     }
     if (*length > ahead.left()) {
+      bytes_ = ahead;
       return cut_off(what + " has " + std::to_string(*length) + " bytes");
     }
     if (*length > max_bytes) {
@@ -140,7 +141,7 @@ class MetadataReader {
     ByteReader start = bytes_;
     for (std::uint64_t i = 0; i < count; ++i) {
       if (!bytes_.string()) {
-        const auto length = ByteReader(bytes_).value<std::uint64_t>();
+        const auto length = bytes_.value<std::uint64_t>();
         return cut_off("its string " + std::to_string(i + 1) + " of " + std::to_string(count) +
                        (length ? " has " + std::to_string(*length) + " bytes" : " has no length"));
       }
