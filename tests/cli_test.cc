@@ -291,6 +291,58 @@ TEST_F(Cli, NamesBothNumbersWhenThePromptExceedsTheContext) {
   EXPECT_THAT(outcome.err, HasSubstr("500"));
 }
 
+// Sparse, so it costs no disk; reading it would take minutes and all the memory.
+TEST_F(Cli, RefusesAHugeFileBeforeReadingIt) {
+  write_file(path("a"), "");
+  ASSERT_EQ(::truncate(path("a").c_str(), 10'000'000'000), 0);
+  const Outcome ran = needle("run", {"-f", path("a")});
+  EXPECT_EQ(ran.exit_code, 2);
+  EXPECT_THAT(ran.err, MatchesRegex("tidekv: error: .*/a: 10,000,000,000 bytes; a context of "
+                                    "32,768 tokens holds at most [0-9,]+ bytes\n"));
+  const Outcome capped = needle("plan", {"-f", path("a"), "-c", "500"});
+  EXPECT_THAT(capped.err, HasSubstr("a context of 500 tokens holds at most 1,048,576 bytes"));
+  EXPECT_THAT(needle("tokenize", {"-f", path("a")}).err,
+              HasSubstr("10,000,000,000 bytes; a listing takes at most 67,108,864 bytes"));
+}
+
+TEST_F(Cli, StopsReadingAnEndlessStdin) {
+  const std::string command = kProgram + " run -m " + kModel + " -f - </dev/zero 2>" + path("err");
+  EXPECT_EQ(WEXITSTATUS(std::system(command.c_str())), 2);
+  EXPECT_THAT(read_file(path("err")), HasSubstr("stdin: more than 1,048,576 bytes; a context of "
+                                                "32,768 tokens holds at most 1,048,576 bytes"));
+}
+
+TEST_F(Cli, NamesTheFlagWhosePathIsEmpty) {
+  const Outcome file = needle("run", {"-f", ""});
+  EXPECT_EQ(file.exit_code, 2);
+  EXPECT_THAT(file.err, HasSubstr("-f: the path is empty; expected a file, or - for stdin"));
+  const Outcome model = run({"run", "-m", "", "-p", "a"});
+  EXPECT_EQ(model.exit_code, 2);
+  EXPECT_THAT(model.err, HasSubstr("-m: the path is empty; expected a model folder"));
+}
+
+TEST_F(Cli, EscapesControlBytesInMessages) {
+  const Outcome model = run({"inspect", "-m", "no\x1b[31m\n\xff\\model"});
+  EXPECT_EQ(model.exit_code, 3);
+  EXPECT_THAT(model.err, StartsWith("tidekv: error: no\\x1B[31m\\n\\xFF\\model/config.json: "));
+  ASSERT_EQ(::setenv("TIDEKV_BACKEND", "\x1b[31m", 1), 0);
+  const Outcome backend = needle("inspect", {});
+  ::unsetenv("TIDEKV_BACKEND");
+  EXPECT_EQ(backend.exit_code, 2);
+  EXPECT_THAT(backend.err, HasSubstr("TIDEKV_BACKEND: no backend '\\x1B[31m' on this machine"));
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they map more than this
+// The stacks of a thousand threads exceed this address space; the model and one thread do not.
+TEST_F(Cli, NamesTheNumberOfThreadsTheSystemRefuses) {
+  const std::string command = "ulimit -v 1000000 && exec " + kProgram + " run -m " + kModel +
+                              " -p a -n 1 -t 1000 2>" + path("err");
+  EXPECT_EQ(WEXITSTATUS(std::system(command.c_str())), 5);
+  EXPECT_THAT(read_file(path("err")),
+              HasSubstr("-t 1000: the system does not start that many threads"));
+}
+#endif
+
 TEST_F(Cli, ReportsFilesThatCannotBeRead) {
   const Outcome no_model = run({"run", "-m", path("none"), "-p", "a"});
   EXPECT_EQ(no_model.exit_code, 3);
@@ -483,22 +535,47 @@ constexpr std::chrono::seconds kStopLimit{5};  // every step takes several times
 constexpr std::chrono::seconds kStopLimit{1};
 #endif
 
-TEST_F(Cli, StopsWithinASecondOfCtrlC) {
-  write_file(path("a"), long_prompt());
-  const pid_t pid =
-      start({"run", "-v", "-m", kModel, "-f", path("a"), "--chunk", "64", "-t", "1"}, path("out"));
+// Waits until stderr has `text`, for a minute at most.
+void wait_for(const std::string& err_file, const std::string& text) {
   const auto begun = std::chrono::steady_clock::now();
-  while (read_file(path("err")).find("plan: ") == std::string::npos &&
+  while (read_file(err_file).find(text) == std::string::npos &&
          std::chrono::steady_clock::now() - begun < std::chrono::seconds(60)) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // into the prefill
+}
+
+// Whole prompt at once: only the kernels can stop early.
+TEST_F(Cli, StopsWithinASecondOfCtrlC) {
+  write_file(path("a"), long_prompt());
+  for (const std::vector<std::string>& method :
+       {std::vector<std::string>{"--method", "tidekv-snap", "--chunk", "64"},
+        std::vector<std::string>{"--method", "snapkv"}}) {
+    const pid_t pid = start(
+        std::vector<std::string>{"run", "-v", "-m", kModel, "-f", path("a"), "-t", "1"} + method,
+        path("out"));
+    wait_for(path("err"), "plan: ");
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));  // into the prefill
+    ASSERT_EQ(::kill(pid, SIGINT), 0);
+    const auto sent = std::chrono::steady_clock::now();
+    const Outcome outcome = finish(pid);
+    EXPECT_EQ(outcome.exit_code, 130) << outcome.err;
+    EXPECT_LT(std::chrono::steady_clock::now() - sent, kStopLimit) << method[1];
+    EXPECT_THAT(outcome.out, IsEmpty());
+  }
+}
+
+// One thread of the slowest kernels: many seconds on any machine.
+TEST_F(Cli, ShowsLayerSpeedAndTimeLeftOfALongPrefill) {
+  write_file(path("a"), long_prompt());
+  ASSERT_EQ(::setenv("TIDEKV_BACKEND", "cpu-portable", 1), 0);
+  const pid_t pid = start({"run", "-m", kModel, "-f", path("a"), "-t", "1"}, path("out"));
+  ::unsetenv("TIDEKV_BACKEND");
+  wait_for(path("err"), " left\n");
   ASSERT_EQ(::kill(pid, SIGINT), 0);
-  const auto sent = std::chrono::steady_clock::now();
   const Outcome outcome = finish(pid);
   EXPECT_EQ(outcome.exit_code, 130) << outcome.err;
-  EXPECT_LT(std::chrono::steady_clock::now() - sent, kStopLimit);
-  EXPECT_THAT(outcome.out, IsEmpty());
+  EXPECT_THAT(outcome.err, MatchesRegex("prefill: layer [1-6] of 6, [0-9]+ %, [0-9,.]+ tokens/s, "
+                                        "[0-9]+:[0-9][0-9] left\n(.|\n)*"));
 }
 
 TEST_F(Cli, ShowsNoProgressForAQuickPrefill) {

@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -22,6 +26,38 @@ Engine load_toy(int num_threads = 2) {
   }
   return std::move(engine).value();
 }
+
+// A toy model's files in a folder of its own, each of them free to be changed.
+class ToyCopy {
+ public:
+  explicit ToyCopy(const std::string& name) {
+    std::string pattern = ::testing::TempDir() + "tidekv_engine_XXXXXX";
+    EXPECT_NE(::mkdtemp(pattern.data()), nullptr);
+    path_ = pattern;
+    std::filesystem::copy(std::string(TIDEKV_SOURCE_DIR) + "/tests/data/models/" + name, path_);
+  }
+  ToyCopy(const ToyCopy&) = delete;
+  ToyCopy& operator=(const ToyCopy&) = delete;
+  ~ToyCopy() { std::filesystem::remove_all(path_); }
+
+  const std::string& path() const { return path_; }
+  // Puts `to` in the place of the first `from`.
+  void change(const std::string& file, const std::string& from, const std::string& to) const {
+    std::stringstream content;
+    content << std::ifstream(path_ + "/" + file).rdbuf();
+    std::string text = content.str();
+    const std::size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    std::ofstream(path_ + "/" + file) << text.replace(at, from.size(), to);
+  }
+  std::string error() const {
+    const Result<Engine> engine = Engine::load(path_, {.num_threads = 1});
+    return engine.ok() ? "loaded" : engine.error().message;
+  }
+
+ private:
+  std::string path_;
+};
 
 Request toy_request(std::int64_t prompt_len = 200) {
   Request request;
@@ -189,6 +225,41 @@ TEST(Engine, GenerationEndsWhereTheContextEnds) {
   const RunReport report = run(engine, request);
   EXPECT_EQ(report.generated_tokens, 3);
   EXPECT_EQ(report.stop_reason, "length");
+}
+
+TEST(Engine, TakesTheTypeFromTheWeightsWhereTheConfigNamesNone) {
+  for (const char* name : {"toy2", "toy-f16"}) {
+    const ToyCopy copy(name);
+    const auto loaded = [&] { return Engine::load(copy.path(), {.num_threads = 2}); };
+    const Engine named = std::move(loaded()).value();
+    copy.change("config.json", "\"torch_dtype\"", "\"unused\"");
+    const Engine unnamed = std::move(loaded()).value();
+    EXPECT_EQ(unnamed.model().weights_type, named.model().weights_type) << name;
+    EXPECT_EQ(run(unnamed, toy_request()).tokens, run(named, toy_request()).tokens) << name;
+  }
+}
+
+TEST(Engine, NamesTheFileThatLacksATensor) {
+  const ToyCopy copy("toy2");
+  copy.change("config.json", "\"tie_word_embeddings\": true", "\"tie_word_embeddings\": false");
+  EXPECT_EQ(copy.error(), copy.path() + "/model.safetensors: tensor 'lm_head.weight' is not in it");
+}
+
+TEST(Engine, SaysWhichTokenIdsTheVocabularyHas) {
+  const ToyCopy copy("toy2");
+  copy.change("tokenizer.json", "\"added_tokens\": [",
+              R"("added_tokens": [{"id": 259, "content": "<x>", "single_word": false,
+                 "lstrip": false, "rstrip": false, "normalized": false, "special": true}, )");
+  EXPECT_EQ(copy.error(), copy.path() +
+                              "/tokenizer.json: the largest id is 259; config.json's vocab_size "
+                              "of 259 allows ids from 0 to 258");
+}
+
+TEST(Engine, RefusesAnEmptyPath) {
+  const Result<Engine> engine = Engine::load("", {});
+  ASSERT_FALSE(engine.ok());
+  EXPECT_EQ(engine.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(engine.error().message, "-m: the path is empty; expected a model folder");
 }
 
 TEST(Engine, UnknownMethodListsTheNames) {

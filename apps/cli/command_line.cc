@@ -35,7 +35,7 @@ constexpr const char* kExitCodes =
     "130 interrupted.";
 
 int fail(const std::string& message, int exit_code) {
-  print_message(fmt::format("tidekv: error: {}\n", message));
+  print_message(fmt::format("tidekv: error: {}\n", printable_message(message)));
   return exit_code;
 }
 

@@ -140,13 +140,14 @@ Result<int> PlanCommand::report_plans(const ModelInfo& model, const PlanOne& pla
 }
 
 Result<int> PlanCommand::plan_model() {
-  std::string text;
   if (prompt_.given()) {
-    TIDEKV_ASSIGN(text, read_prompt(prompt_));
+    TIDEKV_TRY(check_prompt_flags(prompt_));
   }
   TIDEKV_ASSIGN(const Engine engine, load_engine(model_));
   std::int64_t prompt_len = prompt_len_;
   if (prompt_.given()) {
+    const PromptLimit limit = limit_of_context(engine.model(), prefill_.context_len);
+    TIDEKV_ASSIGN(const std::string text, read_prompt(prompt_, limit));
     TIDEKV_ASSIGN(const auto ids, tokenize_prompt(engine, prompt_, text));
     prompt_len = static_cast<std::int64_t>(ids.size());
   }

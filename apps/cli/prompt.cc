@@ -2,19 +2,25 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <limits>
+#include <utility>
 
+#include "base/checked_math.h"
 #include "text_layout.h"
 
 namespace tidekv::cli {
 namespace {
 
-// Far more text than any model's context; bounds what an endless pipe can make us hold.
-constexpr std::size_t kMaxPromptBytes = std::size_t{1} << 30;
+// Some tokenizers drop or join white space, so that a text may be longer than its tokens are.
+constexpr std::int64_t kLeastMaxBytes = std::int64_t{1} << 20;
+constexpr std::int64_t kMaxListedBytes = std::int64_t{64} << 20;
 
 Error read_error(const std::string& name) {
   const int code = errno;
@@ -22,7 +28,17 @@ Error read_error(const std::string& name) {
                fmt::format("{}: cannot read: {}", printable(name), std::strerror(code))};
 }
 
-Result<std::string> read_all(int fd, const std::string& name) {
+Error too_long(const std::string& name, const std::string& size, const PromptLimit& limit) {
+  return Error{ErrorCode::kInvalidArgument,
+               fmt::format("{}: {} bytes; {} {} bytes", printable(name), size, limit.reason,
+                           grouped(limit.max_bytes))};
+}
+
+Result<std::string> read_all(int fd, const std::string& name, const PromptLimit& limit) {
+  struct stat info {};
+  if (::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > limit.max_bytes) {
+    return too_long(name, grouped(info.st_size), limit);
+  }
   std::string text;
   std::array<char, 65536> block{};
   while (true) {
@@ -37,23 +53,21 @@ Result<std::string> read_all(int fd, const std::string& name) {
       return text;
     }
     text.append(block.data(), static_cast<std::size_t>(got));
-    if (text.size() > kMaxPromptBytes) {
-      return Error{ErrorCode::kBadFile,
-                   fmt::format("{}: more than {} bytes; too long for a prompt", printable(name),
-                               grouped(static_cast<std::int64_t>(kMaxPromptBytes)))};
+    if (std::cmp_greater(text.size(), limit.max_bytes)) {
+      return too_long(name, "more than " + grouped(limit.max_bytes), limit);
     }
   }
 }
 
-Result<std::string> read_file(const std::string& path) {
+Result<std::string> read_file(const std::string& path, const PromptLimit& limit) {
   if (path == "-") {
-    return read_all(STDIN_FILENO, "stdin");
+    return read_all(STDIN_FILENO, "stdin", limit);
   }
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
     return read_error(path);
   }
-  Result<std::string> text = read_all(fd, path);
+  Result<std::string> text = read_all(fd, path, limit);
   ::close(fd);
   return text;
 }
@@ -71,7 +85,7 @@ void add_prompt_flags(Flags& flags, PromptFlags& prompt) {
                "text that spells a special token becomes that token");
 }
 
-Result<std::string> read_prompt(const PromptFlags& flags) {
+Status check_prompt_flags(const PromptFlags& flags) {
   if (flags.text && flags.file) {
     return Error{ErrorCode::kInvalidArgument, "give the prompt once: either -p or -f"};
   }
@@ -79,9 +93,28 @@ Result<std::string> read_prompt(const PromptFlags& flags) {
     return Error{ErrorCode::kInvalidArgument,
                  "no prompt; give one with -p TEXT or -f FILE (-f - reads stdin)"};
   }
+  if (flags.file && flags.file->empty()) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "-f: the path is empty; expected a file, or - for stdin"};
+  }
+  return Ok{};
+}
+
+PromptLimit limit_of_context(const ModelInfo& model, std::int64_t context_len) {
+  const std::int64_t tokens =
+      context_len > 0 ? std::min(context_len, model.max_positions) : model.max_positions;
+  const std::int64_t bytes = checked_mul(tokens, model.longest_token_bytes)
+                                 .value_or(std::numeric_limits<std::int64_t>::max());
+  return {std::max(bytes, kLeastMaxBytes),
+          fmt::format("a context of {} tokens holds at most", grouped(tokens))};
+}
+
+PromptLimit limit_of_listing() { return {kMaxListedBytes, "a listing takes at most"}; }
+
+Result<std::string> read_prompt(const PromptFlags& flags, const PromptLimit& limit) {
   std::string text;
   if (flags.file) {
-    TIDEKV_ASSIGN(text, read_file(*flags.file));
+    TIDEKV_ASSIGN(text, read_file(*flags.file, limit));
     if (!text.empty() && text.back() == '\n') {
       text.pop_back();
     }

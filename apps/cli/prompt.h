@@ -24,8 +24,23 @@ struct PromptFlags {
 
 void add_prompt_flags(Flags& flags, PromptFlags& prompt);
 
-// The prompt's bytes, never empty. Of a file (or stdin) one trailing newline is dropped.
-Result<std::string> read_prompt(const PromptFlags& flags);
+// Refuses flags that name no prompt, or two. Reads nothing.
+Status check_prompt_flags(const PromptFlags& flags);
+
+// How long a text may be, so that neither a huge file nor an endless stdin fills the memory.
+struct PromptLimit {
+  std::int64_t max_bytes = 0;
+  std::string reason;  // ends the error: "a context of 500 tokens holds at most"
+};
+
+// What a context of `context_len` tokens (0: the model's own) can hold.
+PromptLimit limit_of_context(const ModelInfo& model, std::int64_t context_len);
+// What is tokenized for its own sake.
+PromptLimit limit_of_listing();
+
+// The prompt's bytes, never empty. Of a file (or stdin) one trailing newline is dropped. The flags
+// were checked.
+Result<std::string> read_prompt(const PromptFlags& flags, const PromptLimit& limit);
 
 // Its token ids, never none.
 Result<std::vector<std::int32_t>> tokenize_prompt(const Engine& engine, const PromptFlags& flags,

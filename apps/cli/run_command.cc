@@ -154,8 +154,10 @@ Result<int> RunCommand::execute() {
   if (!model_.path) {
     return Error{ErrorCode::kInvalidArgument, "no model; give its folder with -m FOLDER"};
   }
-  TIDEKV_ASSIGN(const std::string text, read_prompt(prompt_));
+  TIDEKV_TRY(check_prompt_flags(prompt_));
   TIDEKV_ASSIGN(const Engine engine, load_engine(model_));
+  const PromptLimit limit = limit_of_context(engine.model(), prefill_.context_len);
+  TIDEKV_ASSIGN(const std::string text, read_prompt(prompt_, limit));
   TIDEKV_ASSIGN(const Request request, make_request(engine, text));
   if (verbose_) {
     say_what_runs(engine, request);

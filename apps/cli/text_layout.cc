@@ -70,6 +70,23 @@ std::string escaped_byte(char c) {
   }
 }
 
+std::string escaped(std::string_view text, bool (*stays)(char)) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t length = character_length(text);
+    if (length > 1 || (length == 1 && stays(text[0]))) {
+      out += text.substr(0, length);
+      text.remove_prefix(length);
+    } else {
+      out += escaped_byte(text[0]);
+      text.remove_prefix(1);
+    }
+  }
+  return out;
+}
+
+bool is_visible(char c) { return c >= 0x20 && c < 0x7F; }
+
 // Columns are counted in bytes: every cell is ours and ASCII, but for model paths in titles.
 std::string padded(const std::string& cell, std::size_t width, bool to_the_left) {
   const std::string space(width - std::min(width, cell.size()), ' ');
@@ -118,21 +135,10 @@ std::string rate_text(double count, double seconds) {
 }
 
 std::string printable(std::string_view text) {
-  std::string out;
-  while (!text.empty()) {
-    const std::size_t length = character_length(text);
-    const auto first = static_cast<Byte>(text[0]);
-    const bool visible = length > 1 || (length == 1 && first >= 0x20 && first != 0x7F);
-    if (visible && text[0] != '\\') {
-      out += text.substr(0, length);
-      text.remove_prefix(length);
-    } else {
-      out += escaped_byte(text[0]);
-      text.remove_prefix(1);
-    }
-  }
-  return out;
+  return escaped(text, [](char c) { return is_visible(c) && c != '\\'; });
 }
+
+std::string printable_message(std::string_view text) { return escaped(text, is_visible); }
 
 std::string table(const std::vector<std::vector<std::string>>& rows) {
   std::vector<std::size_t> widths;

@@ -27,6 +27,9 @@ std::string rate_text(double count, double seconds);
 // escapes such as \n or \xFF. Nothing sent to a terminal can move its cursor or change its colours.
 std::string printable(std::string_view text);
 
+// The same of an error's message, whose backslashes are escapes already.
+std::string printable_message(std::string_view text);
+
 // Rows of cells in columns: the first column to the left, the others to the right. An empty row
 // is a blank line.
 std::string table(const std::vector<std::vector<std::string>>& rows);

@@ -66,8 +66,9 @@ class TokenizeCommand final : public Command {
     if (!model_.path) {
       return Error{ErrorCode::kInvalidArgument, "no model; give its folder with -m FOLDER"};
     }
-    TIDEKV_ASSIGN(const std::string text, read_prompt(prompt_));
+    TIDEKV_TRY(check_prompt_flags(prompt_));
     TIDEKV_ASSIGN(const Engine engine, load_engine(model_));
+    TIDEKV_ASSIGN(const std::string text, read_prompt(prompt_, limit_of_listing()));
     TIDEKV_ASSIGN(const auto ids, tokenize_prompt(engine, prompt_, text));
     StdoutText output;
     output.write(ids_only_ ? fmt::format("[{}]\n", fmt::join(ids, ", "))

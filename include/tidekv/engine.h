@@ -43,6 +43,7 @@ struct ModelInfo {
   std::int64_t head_dim = 0;
   std::int64_t vocab_size = 0;
   std::int64_t max_positions = 0;
+  std::int64_t longest_token_bytes = 0;  // of text; 0 for a shape alone
   std::int64_t num_parameters = 0;
   std::int64_t weights_bytes = 0;
   double rope_theta = 0;

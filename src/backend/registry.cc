@@ -6,6 +6,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "backend/dryrun/dryrun_backend.h"
+#include "base/json_value.h"
 
 namespace tidekv {
 namespace {
@@ -33,9 +34,9 @@ Result<const BackendEntry*> choose_backend() {
     }
     choices += (choices.empty() ? "" : ", ") + std::string(entry.name);
   }
-  return Error{ErrorCode::kInvalidArgument, "TIDEKV_BACKEND: no backend '" +
-                                                std::string(wanted != nullptr ? wanted : "") +
-                                                "' on this machine; choose from " + choices};
+  return Error{ErrorCode::kInvalidArgument, "TIDEKV_BACKEND: no backend " +
+                                                in_quotes(wanted != nullptr ? wanted : "") +
+                                                " on this machine; choose from " + choices};
 }
 
 std::unique_ptr<Backend> create_dry_run(const BackendEntry& target, int num_threads,

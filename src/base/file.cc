@@ -33,7 +33,9 @@ class Descriptor {
 Error system_error(const std::string& path, const char* doing) {
   const int code = errno;
   const ErrorCode kind = code == ENOENT ? ErrorCode::kNotFound : ErrorCode::kBadFile;
-  return Error{kind, path + ": cannot " + doing + ": " + std::strerror(code)};
+  const char* why = code == ENOENT && something_at(path) ? "it is a link that leads nowhere"
+                                                         : std::strerror(code);
+  return Error{kind, path + ": cannot " + doing + ": " + why};
 }
 
 // Size of a regular file; a folder, a pipe or a device is an error.
@@ -107,6 +109,11 @@ Result<std::string> read_small_file(const std::string& path, std::int64_t max_by
 bool file_exists(const std::string& path) {
   struct stat info {};
   return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
+}
+
+bool something_at(const std::string& path) {
+  struct stat info {};
+  return ::lstat(path.c_str(), &info) == 0;
 }
 
 bool is_directory(const std::string& path) {

@@ -38,7 +38,10 @@ class MappedFile {
 // The whole of a small file (a config, an index). An error if it is longer than `max_bytes`.
 Result<std::string> read_small_file(const std::string& path, std::int64_t max_bytes);
 
-bool file_exists(const std::string& path);
+bool file_exists(const std::string& path);  // a regular file
+// Anything at all: also a folder, a pipe, or a link that leads nowhere. An optional file is read if
+// this holds, so that one which cannot be read is an error and not taken for absent.
+bool something_at(const std::string& path);
 bool is_directory(const std::string& path);
 
 // folder + "/" + name.

@@ -115,6 +115,18 @@ TEST_F(FileTest, TellsFilesFromFolders) {
   EXPECT_FALSE(is_directory(folder_ + "/absent"));
 }
 
+TEST_F(FileTest, WhatIsNoFileIsStillThere) {
+  const std::string path = folder_ + "/link";
+  EXPECT_FALSE(something_at(path));
+  ASSERT_EQ(::symlink((folder_ + "/absent").c_str(), path.c_str()), 0);
+  EXPECT_FALSE(file_exists(path));
+  EXPECT_TRUE(something_at(path));
+  EXPECT_TRUE(something_at(folder_));
+  EXPECT_EQ(read_small_file(path, 10).error().message,
+            path + ": cannot open: it is a link that leads nowhere");
+  ASSERT_EQ(::unlink(path.c_str()), 0);
+}
+
 TEST(JoinPath, PutsExactlyOneSlashBetween) {
   EXPECT_EQ(join_path("a", "b"), "a/b");
   EXPECT_EQ(join_path("a/", "b"), "a/b");

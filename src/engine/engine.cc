@@ -1,5 +1,6 @@
 #include "tidekv/engine.h"
 
+#include <algorithm>
 #include <new>
 #include <system_error>
 #include <utility>
@@ -24,6 +25,17 @@ auto values_not_exceptions(const Function& function) -> decltype(function()) {
   }
 }
 
+// A thread that the system refuses is no want of memory: it is the number asked for.
+Result<std::unique_ptr<ThreadPool>> start_threads(int num_threads) {
+  try {
+    return std::make_unique<ThreadPool>(num_threads);
+  } catch (const std::system_error& error) {
+    return Error{ErrorCode::kOutOfMemory, "-t " + std::to_string(num_threads) +
+                                              ": the system does not start that many threads (" +
+                                              error.what() + "); expected fewer"};
+  }
+}
+
 Result<int> thread_count(const EngineOptions& options) {
   constexpr int kMaxThreads = 1024;
   if (options.num_threads < 0 || options.num_threads > kMaxThreads) {
@@ -37,7 +49,7 @@ Result<int> thread_count(const EngineOptions& options) {
 ModelInfo describe(const ModelConfig& config, const HostModel& weights) {
   ModelInfo info;
   info.architecture = config.architecture;
-  info.weights_type = std::string(name_of(config.dtype));
+  info.weights_type = std::string(name_of(config.dtype.value_or(weights.embedding.dtype)));
   info.num_layers = config.num_layers;
   info.hidden_dim = config.hidden_dim;
   info.ffn_dim = config.ffn_dim;
@@ -53,6 +65,17 @@ ModelInfo describe(const ModelConfig& config, const HostModel& weights) {
   info.tied_embeddings = config.tied_embeddings;
   info.eos_token_ids = config.eos_token_ids;
   return info;
+}
+
+// A special token has no bytes of its own, but its text can be spelled.
+std::int64_t longest_token_bytes(const Tokenizer& tokenizer) {
+  std::size_t longest = 0;
+  for (std::int64_t index = 0; index < tokenizer.vocab_size(); ++index) {
+    const auto id = static_cast<std::int32_t>(index);
+    longest = std::max({longest, tokenizer.token_bytes(id).size(),
+                        tokenizer.is_special(id) ? tokenizer.token_text(id).size() : 0});
+  }
+  return static_cast<std::int64_t>(longest);
 }
 
 Result<PlanReport> plan_for(const ModelContext& model, const PrefillOptions& options,
@@ -81,38 +104,44 @@ class Engine::Impl {
   static Result<std::unique_ptr<Impl>> load(const std::string& path, const EngineOptions& options) {
     TIDEKV_ASSIGN(const int num_threads, thread_count(options));
     TIDEKV_ASSIGN(const BackendEntry* backend, choose_backend());
+    if (path.empty()) {  // or the files of the current folder would be read
+      return Error{ErrorCode::kInvalidArgument, "-m: the path is empty; expected a model folder"};
+    }
     TIDEKV_ASSIGN(ModelConfig config, read_model_config(path));
     TIDEKV_ASSIGN(TensorFile file, TensorFile::open(path));
     TIDEKV_ASSIGN(HostModel weights, bind_weights(file, config));
     TIDEKV_ASSIGN(std::unique_ptr<Tokenizer> tokenizer, load_tokenizer(path));
     if (tokenizer->vocab_size() > config.vocab_size) {
-      return Error{ErrorCode::kBadFile, join_path(path, "tokenizer.json") + ": ids up to " +
-                                            std::to_string(tokenizer->vocab_size() - 1) +
-                                            "; config.json's vocab_size is " +
-                                            std::to_string(config.vocab_size)};
+      return Error{ErrorCode::kBadFile,
+                   join_path(path, "tokenizer.json") + ": the largest id is " +
+                       std::to_string(tokenizer->vocab_size() - 1) +
+                       "; config.json's vocab_size of " + std::to_string(config.vocab_size) +
+                       " allows ids from 0 to " + std::to_string(config.vocab_size - 1)};
     }
+    TIDEKV_ASSIGN(std::unique_ptr<ThreadPool> pool, start_threads(num_threads));
     auto impl = std::make_unique<Impl>(std::move(config), std::move(file), std::move(weights),
-                                       std::move(tokenizer), num_threads);
+                                       std::move(tokenizer), std::move(pool));
     impl->backend_ = backend;
     impl->info_ = describe(impl->config_, impl->weights_);
     impl->info_.path = path;
+    impl->info_.longest_token_bytes = longest_token_bytes(*impl->tokenizer_);
     impl->info_.bos_token_id = impl->tokenizer_->bos_token_id();
     impl->info_.backend = std::string(backend->name);
     return impl;
   }
 
   Impl(ModelConfig config, TensorFile file, HostModel weights, std::unique_ptr<Tokenizer> tokenizer,
-       int num_threads)
+       std::unique_ptr<ThreadPool> pool)
       : config_(std::move(config)),
         file_(std::move(file)),
         weights_(std::move(weights)),
         tokenizer_(std::move(tokenizer)),
-        pool_(num_threads) {}
+        pool_(std::move(pool)) {}
 
   ModelContext model_context() const {
-    return {&config_, &weights_, backend_, pool_.num_threads()};
+    return {&config_, &weights_, backend_, pool_->num_threads()};
   }
-  RunContext run_context() { return {model_context(), tokenizer_.get(), &pool_}; }
+  RunContext run_context() { return {model_context(), tokenizer_.get(), pool_.get()}; }
   const ModelInfo& info() const { return info_; }
   const TensorFile& file() const { return file_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
@@ -122,7 +151,7 @@ class Engine::Impl {
   TensorFile file_;
   HostModel weights_;
   std::unique_ptr<Tokenizer> tokenizer_;
-  ThreadPool pool_;
+  std::unique_ptr<ThreadPool> pool_;
   const BackendEntry* backend_ = nullptr;
   ModelInfo info_;
 };

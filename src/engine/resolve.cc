@@ -9,9 +9,10 @@ namespace {
 
 constexpr std::int64_t kLargestAutoChunk = 2048;
 
-DType compute_dtype(const ModelConfig& config, ComputeType type) {
+DType compute_dtype(const ModelContext& model, ComputeType type) {
   if (type == ComputeType::kAuto) {
-    return config.dtype == DType::kF32 ? DType::kF32 : DType::kBF16;
+    const DType weights = model.config->dtype.value_or(model.weights->embedding.dtype);
+    return weights == DType::kF32 ? DType::kF32 : DType::kBF16;
   }
   return type == ComputeType::kF32 ? DType::kF32 : DType::kBF16;
 }
@@ -108,7 +109,7 @@ Result<ResolvedRequest> resolve_request(const ModelContext& model, const Prefill
   TIDEKV_ASSIGN(session.method, find_method(options.method));
   session.selector = selector_options(options);
   TIDEKV_TRY(check_selector_options(session.selector));
-  session.dtype = compute_dtype(*model.config, options.compute_type);
+  session.dtype = compute_dtype(model, options.compute_type);
   session.all_rows = options.all_rows;
 
   request.budget = options.budget;

@@ -16,6 +16,9 @@ namespace {
 
 constexpr std::int64_t kLengthBytes = 8;
 constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // the format's own cap
+// Three times what the largest models hold in all their files; bounds the time and the memory that
+// a header of its greatest length can take.
+constexpr std::int64_t kMaxTensors = 1 << 18;
 constexpr IntRange kNotNegative = {0, INT64_MAX};
 
 struct ElementType {
@@ -132,7 +135,15 @@ class HeaderReader {
       return Error{ErrorCode::kBadFile, file_ + ": header field " + in_quotes(member.key) + " is " +
                                             describe(member.value) + "; expected an object"};
     }
-    return metadata ? check_metadata(*object) : read_tensor(member.key, *object);
+    if (metadata) {
+      return check_metadata(*object);
+    }
+    if (std::cmp_equal(ranges_.size(), kMaxTensors)) {
+      return Error{ErrorCode::kBadFile, file_ + ": the header names more than " +
+                                            std::to_string(kMaxTensors) +
+                                            " tensors; expected at most that many in one file"};
+    }
+    return read_tensor(member.key, *object);
   }
 
   // Holes and overlaps show only when all tensors are known.

@@ -26,7 +26,11 @@ Result<ShardIndex> parse_shard_index(std::string_view json, const std::string& f
   TIDEKV_ASSIGN(const JsonObject root, parse_json_object(json, file, kLimits));
   const FieldReader fields(root, file);
   TIDEKV_ASSIGN(const std::optional<FieldReader> weight_map, fields.object("weight_map"));
-  if (!weight_map || weight_map->members().empty()) {
+  if (weight_map && weight_map->members().empty()) {
+    return Error{ErrorCode::kBadFile,
+                 file + ": field 'weight_map' is empty; expected the file of every tensor"};
+  }
+  if (!weight_map) {
     return fields.error(ErrorCode::kBadFile, "weight_map", "an object of tensor to file names");
   }
   ShardIndex index;

@@ -70,13 +70,16 @@ Result<TensorFile> TensorFile::open(const std::string& path) {
   }
   const std::string single = join_path(path, "model.safetensors");
   const std::string index = join_path(path, "model.safetensors.index.json");
-  if (file_exists(single)) {
+  if (something_at(single)) {
+    out.path_ = single;
     TIDEKV_ASSIGN(MappedFile mapped, MappedFile::open(single));
     TIDEKV_TRY(out.add_safetensors(std::move(mapped), any_name));
-  } else if (file_exists(index)) {
+  } else if (something_at(index)) {
+    out.path_ = index;
     TIDEKV_TRY(out.add_shards(path, index));
   } else {
     TIDEKV_ASSIGN(const std::string model, only_gguf_of(path));
+    out.path_ = model;
     TIDEKV_TRY(out.add_file(model));
   }
   return out;
@@ -151,7 +154,7 @@ Result<TensorInfo> TensorFile::find(std::string_view name) const {
   }
   if (const auto it = other_dtypes_.find(name); it != other_dtypes_.end()) {
     return Error{ErrorCode::kUnsupported,
-                 path_ + ": tensor " + in_quotes(name) + " is of type " + it->second +
+                 path_of(name) + ": tensor " + in_quotes(name) + " is of type " + it->second +
                      "; expected " + std::string(metadata_ ? kGgufTypesRead : "BF16, F16 or F32")};
   }
   return Error{ErrorCode::kNotFound, path_ + ": tensor " + in_quotes(name) + " is not in it"};
@@ -165,10 +168,22 @@ Result<HostView> TensorFile::matrix(std::string_view name) const {
     case 2:
       return HostView{info.data, info.dtype, info.shape[0], info.shape[1]};
     default:
-      return Error{ErrorCode::kBadFile, path_ + ": tensor " + in_quotes(name) + " has " +
+      return Error{ErrorCode::kBadFile, path_of(name) + ": tensor " + in_quotes(name) + " has " +
                                             std::to_string(info.shape.size()) +
                                             " dimensions; expected one or two"};
   }
+}
+
+std::string TensorFile::path_of(std::string_view name) const {
+  const auto it = tensors_.find(name);
+  for (const MappedFile& file : files_) {
+    const std::span<const std::byte> bytes = file.bytes();
+    if (it != tensors_.end() && !std::less<>()(it->second.data, bytes.data()) &&
+        !std::less<>()(bytes.data() + bytes.size(), it->second.data)) {
+      return file.path();
+    }
+  }
+  return path_;
 }
 
 std::int64_t TensorFile::mapped_bytes() const {

@@ -44,7 +44,10 @@ class TensorFile {
   // Of a GGUF file (of a split one, the first part's); null for safetensors. Points into this.
   const GgufMetadata* metadata() const { return metadata_ ? &*metadata_ : nullptr; }
 
+  // What a missing tensor is missing from: the file itself, or the index of its shards.
   const std::string& path() const { return path_; }
+  // The file that holds this tensor; path() if none does, or if its type is not one of those above.
+  std::string path_of(std::string_view name) const;
   std::int64_t mapped_bytes() const;  // sizes of the mapped files together
 
  private:

@@ -194,6 +194,36 @@ TEST_F(TensorFileTest, RefusesAShardThatIsMissingOrNotSafetensors) {
               AllOf(HasSubstr(path("m-2.safetensors")), HasSubstr("Git LFS pointer")));
 }
 
+TEST_F(TensorFileTest, NamesTheFileThatATensorIsInOrMissingFrom) {
+  write("m-1.safetensors", one_tensor("a"));
+  write("m-2.safetensors", file_of(R"({"b":{"dtype":"F32","shape":[1,1,1],"data_offsets":[0,4]},
+                                       "c":{"dtype":"F32","shape":[0],"data_offsets":[4,4]}})",
+                                   "abcd"));
+  write(kIndex, R"({"weight_map": {"a": "m-1.safetensors", "b": "m-2.safetensors",
+                                   "c": "m-2.safetensors"}})");
+  const TensorFile shards = TensorFile::open(folder_).value();
+  EXPECT_EQ(shards.path_of("a"), path("m-1.safetensors"));
+  EXPECT_EQ(shards.path_of("b"), path("m-2.safetensors"));
+  EXPECT_EQ(shards.path_of("c"), path("m-2.safetensors"));
+  EXPECT_EQ(shards.path_of("none"), path(kIndex));
+  EXPECT_THAT(shards.matrix("b").error().message, HasSubstr(path("m-2.safetensors") + ": tensor"));
+  EXPECT_THAT(shards.matrix("none").error().message, HasSubstr(path(kIndex) + ": tensor 'none'"));
+
+  write("model.safetensors", one_tensor("single"));
+  EXPECT_THAT(TensorFile::open(folder_).value().find("none").error().message,
+              HasSubstr(path("model.safetensors") + ": tensor 'none' is not in it"));
+}
+
+TEST_F(TensorFileTest, AFileThatCannotBeReadIsNoAbsentOne) {
+  write("m-1.safetensors", one_tensor("a"));
+  write(kIndex, R"({"weight_map": {"a": "m-1.safetensors"}})");
+  std::filesystem::create_directory(path("model.safetensors"));
+  EXPECT_THAT(error_of_folder(), HasSubstr(path("model.safetensors") + ": not a regular file"));
+  std::filesystem::remove(path("model.safetensors"));
+  std::filesystem::create_symlink(path("none"), path("model.safetensors"));
+  EXPECT_THAT(error_of_folder(), HasSubstr("model.safetensors: cannot open: it is a link"));
+}
+
 TEST_F(TensorFileTest, RefusesATensorThatIsNotInItsShard) {
   write("m-1.safetensors", one_tensor("a"));
   write(kIndex, R"({"weight_map": {"a": "m-1.safetensors", "b": "m-1.safetensors"}})");
@@ -252,6 +282,7 @@ TEST_F(TensorFileTest, RefusesAnIndexWithoutAUsableMap) {
     write(kIndex, index);
     EXPECT_THAT(error_of_folder(), HasSubstr(path(kIndex))) << index;
     EXPECT_THAT(error_of_folder(), testing::ContainsRegex("expected|appears twice")) << index;
+    EXPECT_THAT(error_of_folder(), testing::Not(HasSubstr("is an object; expected an object")));
   }
 }
 

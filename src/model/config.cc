@@ -186,8 +186,8 @@ Status check_supported(const FieldReader& fields, const Family& family) {
   return Ok{};
 }
 
-// "dtype" (Transformers 5) or "torch_dtype" (4). No default: a guess would plan the wrong bytes.
-Result<DType> parse_dtype(const FieldReader& fields) {
+// "dtype" (Transformers 5) or "torch_dtype" (4), or nothing: then the weights' own type is taken.
+Result<std::optional<DType>> parse_dtype(const FieldReader& fields) {
   constexpr std::string_view kExpected = "'bfloat16', 'float16' or 'float32'";
   std::optional<DType> dtype;
   for (const std::string_view key : {"dtype", "torch_dtype"}) {
@@ -206,10 +206,7 @@ Result<DType> parse_dtype(const FieldReader& fields) {
     }
     dtype = named;
   }
-  if (!dtype) {
-    return fields.error(ErrorCode::kBadFile, "dtype", kExpected);
-  }
-  return *dtype;
+  return dtype;
 }
 
 Status parse_attention_shape(const FieldReader& fields, const Family& family, ModelConfig& config) {
@@ -335,7 +332,7 @@ Result<ModelConfig> read_model_config(const std::string& folder) {
   TIDEKV_ASSIGN(const std::string json, read_small_file(file, kMaxConfigBytes));
   const std::string generation_file = join_path(folder, "generation_config.json");
   std::string generation_json;
-  if (file_exists(generation_file)) {
+  if (something_at(generation_file)) {
     TIDEKV_ASSIGN(generation_json, read_small_file(generation_file, kMaxConfigBytes));
     if (generation_json.empty()) {
       return Error{ErrorCode::kBadFile, generation_file + ": empty; expected a JSON object"};

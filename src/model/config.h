@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,7 +48,7 @@ struct ModelConfig {
   bool mlp_bias = false;         // on gate, up and down
   bool qk_norm = false;          // RMSNorm of every query and key head before RoPE
   RopeConfig rope;
-  DType dtype = DType::kBF16;               // of most weights in the file
+  std::optional<DType> dtype;               // of most weights, where the config names it
   std::vector<std::int32_t> eos_token_ids;  // any of them ends generation; may be empty
 
   std::int64_t q_dim() const { return num_q_heads * head_dim; }

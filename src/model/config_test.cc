@@ -2,11 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -218,6 +220,11 @@ TEST(ModelConfig, AcceptsWhatDoesNotChangeTheComputation) {
             "parsed");
 }
 
+TEST(ModelConfig, MayLeaveTheTypeOfTheWeightsToTheirFile) {
+  EXPECT_EQ(parsed(R"("torch_dtype": null)").dtype, std::nullopt);
+  EXPECT_EQ(parsed(R"("torch_dtype": null, "dtype": "float16")").dtype, DType::kF16);
+}
+
 TEST(ModelConfig, ReadsRopeOfAllSpellings) {
   const RopeConfig plain = {.theta = 20000.0};
   EXPECT_EQ(parsed(R"("rope_theta": 20000)").rope, plain);
@@ -400,7 +407,6 @@ const BadConfig kBadFields[] = {
     {R"("rms_norm_eps": "1e-5")", "rms_norm_eps", "the string"},
     {R"("tie_word_embeddings": "false")", "tie_word_embeddings", "the string 'false'"},
     {R"("tie_word_embeddings": 0)", "tie_word_embeddings", "the number 0"},
-    {R"("torch_dtype": null)", "dtype", "missing; expected 'bfloat16', 'float16' or 'float32'"},
     {R"("torch_dtype": 16)", "torch_dtype", "the number 16"},
     {R"("dtype": "bfloat16", "torch_dtype": "float16")", "torch_dtype", "the same as in 'dtype'"},
     {R"("rope_theta": 0)", "rope_theta", "a number from 1 to 1e+12"},
@@ -512,6 +518,27 @@ TEST(ModelConfig, ReadsAFolderAndNamesTheFileThatIsMissing) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(ModelConfig, AGenerationConfigThatCannotBeReadIsNoAbsentOne) {
+  const std::string folder = testing::TempDir() + "tidekv_config_" + std::to_string(::getpid());
+  const std::string generation = folder + "/generation_config.json";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder + "/config.json") << config_with("");
+  ASSERT_TRUE(read_model_config(folder).ok());
+
+  std::filesystem::create_directory(generation);
+  EXPECT_THAT(read_model_config(folder).error().message,
+              HasSubstr(generation + ": not a regular file"));
+  std::filesystem::remove(generation);
+  ASSERT_EQ(::mkfifo(generation.c_str(), 0600), 0);
+  EXPECT_THAT(read_model_config(folder).error().message,
+              HasSubstr(generation + ": not a regular file"));
+  std::filesystem::remove(generation);
+  std::filesystem::create_symlink(folder + "/none", generation);
+  EXPECT_THAT(read_model_config(folder).error().message,
+              HasSubstr(generation + ": cannot open: it is a link that leads nowhere"));
+  std::filesystem::remove_all(folder);
+}
+
 std::int64_t num_parameters(const ModelConfig& config) {
   const std::int64_t embedding = config.vocab_size * config.hidden_dim;
   const std::int64_t attention = 2 * config.hidden_dim * (config.q_dim() + config.kv_dim());
@@ -536,7 +563,7 @@ TEST(PublishedShape, HasThePublishedNumberOfParameters) {
 TEST(PublishedShape, HasThePublishedKvBytesPerToken) {
   const auto kv_bytes = [](const char* name) {
     const ModelConfig config = published_shape(name).value();
-    return 2 * config.num_layers * config.kv_dim() * size_of(config.dtype);
+    return 2 * config.num_layers * config.kv_dim() * size_of(*config.dtype);
   };
   EXPECT_EQ(kv_bytes("llama-3.1-8b"), 131'072);
   EXPECT_EQ(kv_bytes("mistral-7b-v0.2"), 131'072);

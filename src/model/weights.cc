@@ -96,7 +96,7 @@ Result<HostView> find_matrix(const Naming& naming, const std::string& prefix,
   }
   const std::string name = prefix + naming.name(spec);
   TIDEKV_ASSIGN(const HostView view, naming.file.matrix(name));
-  const std::string what = naming.file.path() + ": tensor '" + name + "'";
+  const std::string what = naming.file.path_of(name) + ": tensor '" + name + "'";
   if (view.rows != spec.rows || view.cols != spec.cols) {
     return Error{ErrorCode::kBadFile, what + " has shape " + shape_text(view.rows, view.cols) +
                                           "; " + naming.source() + " asks for " +
@@ -120,11 +120,10 @@ Status refuse_unused_tensors(const Naming& naming, const ModelConfig& config) {
     }
   }
   const std::string surplus_layer = naming.layer_prefix(config.num_layers);
-  const std::string path = naming.file.path();
   for (const auto& [name, info] : naming.file.tensors()) {
     if (name.starts_with(surplus_layer)) {
-      return Error{ErrorCode::kBadFile, path + ": tensor " + in_quotes(name) + " is of layer " +
-                                            std::to_string(config.num_layers) +
+      return Error{ErrorCode::kBadFile, naming.file.path_of(name) + ": tensor " + in_quotes(name) +
+                                            " is of layer " + std::to_string(config.num_layers) +
                                             ", counted from 0; the number of layers in " +
                                             naming.source() + " is " +
                                             std::to_string(config.num_layers)};
@@ -132,10 +131,10 @@ Status refuse_unused_tensors(const Naming& naming, const ModelConfig& config) {
     const bool is_bias = name.ends_with(".bias");
     const bool is_head_norm = name.ends_with("q_norm.weight") || name.ends_with("k_norm.weight");
     if ((is_bias || is_head_norm) && !used.contains(name)) {
-      return Error{ErrorCode::kUnsupported, path + ": tensor " + in_quotes(name) +
-                                                " is not part of the " + config.architecture +
-                                                " architecture as " + naming.source() +
-                                                " describes it"};
+      return Error{ErrorCode::kUnsupported, naming.file.path_of(name) + ": tensor " +
+                                                in_quotes(name) + " is not part of the " +
+                                                config.architecture + " architecture as " +
+                                                naming.source() + " describes it"};
     }
   }
   return Ok{};
@@ -183,7 +182,7 @@ Result<HostModel> bind_weights(const TensorFile& file, const ModelConfig& config
 
 HostModel shapes_of(const ModelConfig& config) {
   const auto shape = [&](const TensorSpec& spec) {
-    return HostView{nullptr, config.dtype, spec.rows, spec.cols};
+    return HostView{nullptr, config.dtype.value_or(DType::kBF16), spec.rows, spec.cols};
   };
   HostModel model;
   model.embedding = shape(embedding_spec(config));

@@ -51,7 +51,7 @@ using DeviceModel = ModelTensors<DeviceView>;
 // must have. A missing tensor, a wrong shape or a bias that would be ignored is an error naming it.
 Result<HostModel> bind_weights(const TensorFile& file, const ModelConfig& config);
 
-// Shapes only, all in config.dtype: enough to plan.
+// Shapes only, all in config.dtype (BF16 if it names none): enough to plan.
 HostModel shapes_of(const ModelConfig& config);
 
 // Elements of all matrices, the tied output counted once.

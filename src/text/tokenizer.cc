@@ -132,7 +132,7 @@ Result<std::unique_ptr<Tokenizer>> make_tokenizer(std::string_view json,
 Result<std::unique_ptr<Tokenizer>> load_tokenizer(const std::string& folder) {
   TokenizerConfig config;
   const std::string config_path = join_path(folder, "tokenizer_config.json");
-  if (file_exists(config_path)) {
+  if (something_at(config_path)) {
     TIDEKV_ASSIGN(const std::string text, read_small_file(config_path, kMaxConfigBytes));
     TIDEKV_ASSIGN(config, read_tokenizer_config(text, config_path));
   }

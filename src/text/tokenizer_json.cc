@@ -106,6 +106,13 @@ class TokenizerHandler final : public JsonHandler {
   Error wrong(const JsonValue& value, const std::string& expected) const {
     return bad(" is " + describe(value) + "; expected " + expected);
   }
+  // An array is what a merge may be, but not what stands in its pair.
+  Error wrong_merge(const JsonValue& value) const {
+    if (place_ == Place::kMerges) {
+      return wrong(value, R"("a b" or ["a", "b"])");
+    }
+    return bad(" holds " + describe(value) + "; expected two strings");
+  }
   bool building() const {
     return place_ == Place::kSection || place_ == Place::kModelField ||
            place_ == Place::kAddedToken;
@@ -144,8 +151,10 @@ std::string TokenizerHandler::path() const {
     case Place::kVocab:
       return "model.vocab";
     case Place::kMerges:
-    case Place::kPair:
       return "model.merges[" + std::to_string(spec_.merges.size() / 2) + "]";
+    case Place::kPair:  // of which up to two parts are already in the list
+      return "model.merges[" +
+             std::to_string((spec_.merges.size() - std::min<std::size_t>(parts_, 2)) / 2) + "]";
     case Place::kAddedTokens:
     case Place::kAddedToken:
       return "added_tokens[" + std::to_string(spec_.added_tokens.size()) + "]";
@@ -199,7 +208,7 @@ Status TokenizerHandler::scalar(JsonValue value) {
     case Place::kMerges:
     case Place::kPair:
       if (text == nullptr) {
-        return wrong(value, R"("a b" or ["a", "b"])");
+        return wrong_merge(value);
       }
       return place_ == Place::kMerges ? add_merge(*text) : add_part(*text);
     case Place::kAddedTokens:

@@ -187,9 +187,11 @@ TEST(TokenizerJson, RefusesBadMerges) {
       {R"(["t h",)", R"([7,)", {"model.merges[0] is the number 7; expected"}},
       {R"(["t h",)", R"([{},)", {"model.merges[0] is an object"}},
       {R"(["t h",)", R"([["t"],)", {"model.merges[0]: a pair of 1; expected two strings"}},
-      {R"(["t h",)", R"([["t","h","e"],)", {"a third part \"e\""}},
-      {R"(["t h",)", R"([["t",7],)", {"is the number 7; expected"}},
-      {R"(["t h",)", R"([["t",["h"]],)", {"an array; expected"}},
+      {R"(["t h",)", R"([["t","h","e"],)", {"model.merges[0]: a third part \"e\""}},
+      {R"(["t h",)", R"([["t","h",7],)", {"model.merges[0] holds the number 7; expected two"}},
+      {R"(["t h",)", R"([["t",7],)", {"model.merges[0] holds the number 7; expected two strings"}},
+      {R"(["t h",)", R"([["t",["h"]],)", {"model.merges[0] holds an array; expected two strings"}},
+      {R"("12 3")", R"(["12","3","4"])", {"model.merges[6]: a third part \"4\""}},
       {R"(["t h",)", R"([["","h"],)", {"one part is empty"}},
   };
   for (const BadFile& file : files) {

@@ -142,6 +142,20 @@ TEST(Tokenizer, RefusesABadConfigByName) {
   }
 }
 
+TEST(Tokenizer, AConfigThatCannotBeReadIsNoAbsentOne) {
+  const TokenizerFolder folder(tiny_json(), "{}");
+  const std::string config = folder.path() + "/tokenizer_config.json";
+  std::filesystem::remove(config);
+  ASSERT_TRUE(load_tokenizer(folder.path()).ok());
+  std::filesystem::create_directory(config);
+  EXPECT_THAT(load_tokenizer(folder.path()).error().message,
+              HasSubstr(config + ": not a regular file"));
+  std::filesystem::remove(config);
+  std::filesystem::create_symlink(folder.path() + "/none", config);
+  EXPECT_THAT(load_tokenizer(folder.path()).error().message,
+              HasSubstr(config + ": cannot open: it is a link that leads nowhere"));
+}
+
 TEST(Tokenizer, NamesTheMissingFile) {
   const auto result = load_tokenizer("/nonexistent/folder");
   ASSERT_FALSE(result.ok());

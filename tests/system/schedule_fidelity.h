@@ -1,0 +1,105 @@
+// The fixture of the tests that the schedule does not change the numbers: one backend, one type.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "system/model_run.h"
+
+namespace tidekv::testing {
+
+struct FidelityCase {
+  std::string model;
+  std::int64_t prompt_len;
+  std::int64_t budget;
+  std::vector<std::int64_t> chunk_lens;
+};
+
+class ScheduleFidelity : public ::testing::TestWithParam<std::tuple<std::string, ComputeType>> {
+ protected:
+  const BackendEntry& backend() const {
+    for (const BackendEntry* entry : available_backends()) {
+      if (entry->name == std::get<0>(GetParam())) {
+        return *entry;
+      }
+    }
+    std::abort();
+  }
+
+  RunSetup setup(const FidelityCase& fidelity) const {
+    RunSetup setup;
+    setup.backend = &backend();
+    setup.num_threads = 2;
+    setup.options.budget = fidelity.budget;
+    setup.options.chunk_len = 512;
+    setup.options.max_new_tokens = 32;
+    setup.options.all_rows = true;  // hidden states of every row, also after the last layer
+    setup.options.compute_type = std::get<1>(GetParam());
+    return setup;
+  }
+
+  // The matched control: whole prompt at once, dense scoring.
+  RunCapture control(const FidelityCase& fidelity, const ModelFolder& model) const {
+    RunSetup run = setup(fidelity);
+    run.options.method = "snapkv";
+    return run_model(model, prompt(fidelity, model), run);
+  }
+
+  static std::vector<std::int32_t> prompt(const FidelityCase& fidelity, const ModelFolder& model) {
+    return random_prompt(fidelity.prompt_len, model.config().vocab_size, 7);
+  }
+
+  void expect_independent_of_schedule(const FidelityCase& fidelity) const {
+    const ModelFolder model(fidelity.model);
+    const std::vector<std::int32_t> ids = prompt(fidelity, model);
+    const RunCapture reference = control(fidelity, model);
+    ASSERT_EQ(reference.tokens.size(), 32U);
+    for (const std::int64_t chunk_len : fidelity.chunk_lens) {
+      RunSetup run = setup(fidelity);
+      run.options.chunk_len = chunk_len;
+      EXPECT_EQ(first_difference(reference, run_model(model, ids, run)), "")
+          << "chunk " << chunk_len;
+    }
+    for (const std::int64_t key_block_len :
+         {std::int64_t{64}, std::int64_t{1000}, fidelity.prompt_len}) {
+      RunSetup run = setup(fidelity);
+      run.options.key_block_len = key_block_len;
+      EXPECT_EQ(first_difference(reference, run_model(model, ids, run)), "")
+          << "key block " << key_block_len;
+    }
+    for (const int num_threads : {1, 3, 5}) {
+      RunSetup run = setup(fidelity);
+      run.num_threads = num_threads;
+      EXPECT_EQ(first_difference(reference, run_model(model, ids, run)), "")
+          << num_threads << " threads";
+    }
+  }
+};
+
+inline std::vector<std::string> backend_names() {
+  std::vector<std::string> names;
+  for (const BackendEntry* entry : available_backends()) {
+    names.emplace_back(entry->name);
+  }
+  return names;
+}
+
+// Every backend in both types, for INSTANTIATE_TEST_SUITE_P.
+inline auto every_backend_and_type() {
+  return ::testing::Combine(::testing::ValuesIn(backend_names()),
+                            ::testing::Values(ComputeType::kBF16, ComputeType::kF32));
+}
+
+inline std::string name_of_case(
+    const ::testing::TestParamInfo<ScheduleFidelity::ParamType>& param) {
+  std::string name = std::get<0>(param.param);
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name + (std::get<1>(param.param) == ComputeType::kF32 ? "_f32" : "_bf16");
+}
+
+}  // namespace tidekv::testing
