@@ -3,7 +3,7 @@
 # install_packages NAME...   Says what it will install; needs root, or sudo.
 
 build_packages="g++ cmake ninja-build pkg-config nlohmann-json3-dev libcli11-dev libpcre2-dev
-  libfmt-dev libgtest-dev libgmock-dev"
+  libutf8proc-dev libfmt-dev libgtest-dev libgmock-dev"
 
 install_packages() {
   local missing=() name as_root=()

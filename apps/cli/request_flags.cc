@@ -11,7 +11,9 @@ constexpr std::int64_t kMaxTokens = INT32_MAX;
 }  // namespace
 
 void add_model_flags(Flags& flags, ModelFlags& model) {
-  flags.text({"-m,--model", "FOLDER", "a Hugging Face model folder"}, model.path);
+  flags.text({"-m,--model", "PATH", "a GGUF file or a Hugging Face folder"}, model.path);
+  flags.on_off("--check-tensors", model.engine.check_tensors,
+               "look for NaN and infinity in the weights first");
 }
 
 void add_threads_flag(Flags& flags, ModelFlags& model) {
@@ -23,10 +25,16 @@ void add_threads_flag(Flags& flags, ModelFlags& model) {
             });
 }
 
-Result<Engine> load_engine(const ModelFlags& flags) {
+Status check_model_flags(const ModelFlags& flags) {
   if (!flags.path) {
-    return Error{ErrorCode::kInvalidArgument, "no model; give its folder with -m FOLDER"};
+    return Error{ErrorCode::kInvalidArgument,
+                 "no model; give a GGUF file or a Hugging Face folder with -m PATH"};
   }
+  return Ok{};
+}
+
+Result<Engine> load_engine(const ModelFlags& flags) {
+  TIDEKV_TRY(check_model_flags(flags));
   return Engine::load(*flags.path, flags.engine);
 }
 

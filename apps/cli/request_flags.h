@@ -21,7 +21,10 @@ struct ModelFlags {
 void add_model_flags(Flags& flags, ModelFlags& model);
 void add_threads_flag(Flags& flags, ModelFlags& model);
 
-// The model, or what is wrong with the path; a usage error if there is no -m.
+// A usage error if there is no -m.
+Status check_model_flags(const ModelFlags& flags);
+
+// The model, or what is wrong with the path.
 Result<Engine> load_engine(const ModelFlags& flags);
 
 // Everything that changes bytes, but for the method. -n -1 is max_new_tokens = -1: up to the

@@ -151,9 +151,7 @@ Result<int> RunCommand::execute() {
   TIDEKV_TRY(check_report_paths(report_, model_, prompt_));
   TIDEKV_ASSIGN(auto report_file, open_output("--report-file", report_.file));
   TIDEKV_ASSIGN(auto timeline_file, open_output("--timeline", report_.timeline_file));
-  if (!model_.path) {
-    return Error{ErrorCode::kInvalidArgument, "no model; give its folder with -m FOLDER"};
-  }
+  TIDEKV_TRY(check_model_flags(model_));
   TIDEKV_TRY(check_prompt_flags(prompt_));
   TIDEKV_ASSIGN(const Engine engine, load_engine(model_));
   const PromptLimit limit = limit_of_context(engine.model(), prefill_.context_len);

@@ -63,9 +63,7 @@ class TokenizeCommand final : public Command {
     if (ids_only_ && json_) {
       return Error{ErrorCode::kInvalidArgument, "give either --ids or --json"};
     }
-    if (!model_.path) {
-      return Error{ErrorCode::kInvalidArgument, "no model; give its folder with -m FOLDER"};
-    }
+    TIDEKV_TRY(check_model_flags(model_));
     TIDEKV_TRY(check_prompt_flags(prompt_));
     TIDEKV_ASSIGN(const Engine engine, load_engine(model_));
     TIDEKV_ASSIGN(const std::string text, read_prompt(prompt_, limit_of_listing()));

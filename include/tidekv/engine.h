@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tidekv/chat.h"
 #include "tidekv/memory_report.h"
 #include "tidekv/options.h"
 #include "tidekv/result.h"
@@ -34,7 +35,7 @@ std::vector<std::string> shape_names();
 struct ModelInfo {
   std::string path;
   std::string architecture;
-  std::string weights_type;  // bf16, f16, f32
+  std::string weights_type;  // of most weights: bf16, f16, f32, q4_1, ...
   std::int64_t num_layers = 0;
   std::int64_t hidden_dim = 0;
   std::int64_t ffn_dim = 0;
@@ -52,13 +53,6 @@ struct ModelInfo {
   std::int32_t bos_token_id = -1;
   std::vector<std::int32_t> eos_token_ids;
   std::string backend;  // kernels that will run, e.g. cpu-avx512
-};
-
-struct TensorListing {
-  std::string name;
-  std::string dtype;
-  std::vector<std::int64_t> shape;
-  std::int64_t num_bytes = 0;
 };
 
 struct TokenizeOptions {
@@ -88,7 +82,8 @@ struct Callbacks {
 
 class Engine {
  public:
-  // `path`: a Hugging Face folder. Reads the config, maps the weights, loads the tokenizer.
+  // `path`: a Hugging Face folder, or a GGUF file (of a split one, any part). Reads the
+  // description, maps the weights, loads the tokenizer.
   static Result<Engine> load(const std::string& path, const EngineOptions& options);
 
   Engine(Engine&&) noexcept;
@@ -96,7 +91,6 @@ class Engine {
   ~Engine();
 
   const ModelInfo& model() const;
-  std::vector<TensorListing> tensors() const;
 
   Result<std::vector<std::int32_t>> tokenize(std::string_view text,
                                              const TokenizeOptions& options) const;

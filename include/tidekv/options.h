@@ -8,7 +8,8 @@
 namespace tidekv {
 
 struct EngineOptions {
-  int num_threads = 0;  // 0: every CPU this process may run on
+  int num_threads = 0;         // 0: every CPU this process may run on
+  bool check_tensors = false;  // look for NaN and infinity in all weights; reads the whole file
 };
 
 // Type of activations and of the KV cache. Weights stay in their file's type.

@@ -1,29 +1,16 @@
 #include "tidekv/engine.h"
 
 #include <algorithm>
-#include <new>
 #include <system_error>
 #include <utility>
 
+#include "engine/model_source.h"
 #include "engine/request_runner.h"
-#include "io/tensor_file.h"
+#include "engine/values_not_exceptions.h"
+#include "io/tensor_values.h"
 
 namespace tidekv {
 namespace {
-
-// The standard library reports a failed allocation by throwing; here it becomes a value. Nothing
-// else in the library throws.
-template <typename Function>
-auto values_not_exceptions(const Function& function) -> decltype(function()) {
-  try {
-    return function();
-  } catch (const std::bad_alloc&) {
-    return Error{ErrorCode::kOutOfMemory, "out of host memory"};
-  } catch (const std::system_error& error) {
-    return Error{ErrorCode::kOutOfMemory,
-                 std::string("the system refused a resource: ") + error.what()};
-  }
-}
 
 // A thread that the system refuses is no want of memory: it is the number asked for.
 Result<std::unique_ptr<ThreadPool>> start_threads(int num_threads) {
@@ -61,7 +48,7 @@ ModelInfo describe(const ModelConfig& config, const HostModel& weights) {
   info.num_parameters = num_parameters(weights);
   info.weights_bytes = weights_bytes(weights);
   info.rope_theta = config.rope.theta;
-  info.rope_type = config.rope.type == RopeType::kLlama3 ? "llama3" : "default";
+  info.rope_type = std::string(name_of(config.rope.type));
   info.tied_embeddings = config.tied_embeddings;
   info.eos_token_ids = config.eos_token_ids;
   return info;
@@ -105,52 +92,37 @@ class Engine::Impl {
     TIDEKV_ASSIGN(const int num_threads, thread_count(options));
     TIDEKV_ASSIGN(const BackendEntry* backend, choose_backend());
     if (path.empty()) {  // or the files of the current folder would be read
-      return Error{ErrorCode::kInvalidArgument, "-m: the path is empty; expected a model folder"};
+      return Error{ErrorCode::kInvalidArgument,
+                   "-m: the path is empty; expected a model folder or a GGUF file"};
     }
-    TIDEKV_ASSIGN(ModelConfig config, read_model_config(path));
-    TIDEKV_ASSIGN(TensorFile file, TensorFile::open(path));
-    TIDEKV_ASSIGN(HostModel weights, bind_weights(file, config));
-    TIDEKV_ASSIGN(std::unique_ptr<Tokenizer> tokenizer, load_tokenizer(path));
-    if (tokenizer->vocab_size() > config.vocab_size) {
-      return Error{ErrorCode::kBadFile,
-                   join_path(path, "tokenizer.json") + ": the largest id is " +
-                       std::to_string(tokenizer->vocab_size() - 1) +
-                       "; config.json's vocab_size of " + std::to_string(config.vocab_size) +
-                       " allows ids from 0 to " + std::to_string(config.vocab_size - 1)};
+    TIDEKV_ASSIGN(ModelSource source, ModelSource::open(path));
+    if (options.check_tensors) {
+      TIDEKV_TRY(check_tensor_values(source.model.file));
     }
     TIDEKV_ASSIGN(std::unique_ptr<ThreadPool> pool, start_threads(num_threads));
-    auto impl = std::make_unique<Impl>(std::move(config), std::move(file), std::move(weights),
-                                       std::move(tokenizer), std::move(pool));
+    auto impl = std::make_unique<Impl>(std::move(source), std::move(pool));
     impl->backend_ = backend;
-    impl->info_ = describe(impl->config_, impl->weights_);
+    impl->info_ = describe(impl->source_.model.config, impl->source_.model.weights);
     impl->info_.path = path;
-    impl->info_.longest_token_bytes = longest_token_bytes(*impl->tokenizer_);
-    impl->info_.bos_token_id = impl->tokenizer_->bos_token_id();
+    impl->info_.longest_token_bytes = longest_token_bytes(impl->tokenizer());
+    impl->info_.bos_token_id = impl->tokenizer().bos_token_id();
     impl->info_.backend = std::string(backend->name);
     return impl;
   }
 
-  Impl(ModelConfig config, TensorFile file, HostModel weights, std::unique_ptr<Tokenizer> tokenizer,
-       std::unique_ptr<ThreadPool> pool)
-      : config_(std::move(config)),
-        file_(std::move(file)),
-        weights_(std::move(weights)),
-        tokenizer_(std::move(tokenizer)),
-        pool_(std::move(pool)) {}
+  Impl(ModelSource source, std::unique_ptr<ThreadPool> pool)
+      : source_(std::move(source)), pool_(std::move(pool)) {}
 
   ModelContext model_context() const {
-    return {&config_, &weights_, backend_, pool_->num_threads()};
+    return {&source_.model.config, &source_.model.weights, backend_, pool_->num_threads()};
   }
-  RunContext run_context() { return {model_context(), tokenizer_.get(), pool_.get()}; }
+  RunContext run_context() { return {model_context(), source_.tokenizer.get(), pool_.get()}; }
   const ModelInfo& info() const { return info_; }
-  const TensorFile& file() const { return file_; }
-  const Tokenizer& tokenizer() const { return *tokenizer_; }
+  const ModelSource& source() const { return source_; }
+  const Tokenizer& tokenizer() const { return *source_.tokenizer; }
 
  private:
-  ModelConfig config_;
-  TensorFile file_;
-  HostModel weights_;
-  std::unique_ptr<Tokenizer> tokenizer_;
+  ModelSource source_;
   std::unique_ptr<ThreadPool> pool_;
   const BackendEntry* backend_ = nullptr;
   ModelInfo info_;
@@ -169,14 +141,6 @@ Result<Engine> Engine::load(const std::string& path, const EngineOptions& option
 }
 
 const ModelInfo& Engine::model() const { return impl_->info(); }
-
-std::vector<TensorListing> Engine::tensors() const {
-  std::vector<TensorListing> listings;
-  for (const auto& [name, tensor] : impl_->file().tensors()) {
-    listings.push_back({name, std::string(name_of(tensor.dtype)), tensor.shape, tensor.num_bytes});
-  }
-  return listings;
-}
 
 Result<std::vector<std::int32_t>> Engine::tokenize(std::string_view text,
                                                    const TokenizeOptions& options) const {

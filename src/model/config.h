@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tensor/dtype.h"
@@ -13,6 +14,11 @@
 namespace tidekv {
 
 enum class RopeType : std::uint8_t { kDefault, kLinear, kLlama3, kDivisors };
+
+constexpr std::string_view name_of(RopeType type) {
+  constexpr std::string_view kNames[] = {"default", "linear", "llama3", "divisors"};
+  return kNames[static_cast<std::size_t>(type)];
+}
 
 // Rotary position embedding: inverse frequency i is theta^(-2i / head_dim), i < head_dim / 2.
 // kLinear divides all by `factor`; kLlama3 stretches the low ones (Llama 3.1's rule, four

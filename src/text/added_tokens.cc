@@ -10,9 +10,8 @@ namespace {
 // Bounds the work at one position of the text.
 constexpr std::size_t kMaxContentBytes = 1024;
 
-Error token_error(const std::string& file, const AddedToken& token, const std::string& message) {
-  return Error{ErrorCode::kBadFile,
-               file + ": added_tokens: " + quoted_text(token.content) + message};
+Error token_error(const std::string& where, const AddedToken& token, const std::string& message) {
+  return Error{ErrorCode::kBadFile, where + ": " + quoted_text(token.content) + message};
 }
 
 bool shorter_first(const AddedToken& a, const AddedToken& b) { return a.content < b.content; }
@@ -20,19 +19,19 @@ bool shorter_first(const AddedToken& a, const AddedToken& b) { return a.content 
 }  // namespace
 
 Result<AddedTokens> AddedTokens::build(const std::vector<AddedToken>& tokens,
-                                       const std::string& file) {
+                                       const std::string& where) {
   std::vector<AddedToken> sorted = tokens;
   std::sort(sorted.begin(), sorted.end(), shorter_first);
   AddedTokens result;
   for (std::size_t i = 0; i < sorted.size(); ++i) {
     const AddedToken& token = sorted[i];
     if (token.content.empty() || token.content.size() > kMaxContentBytes) {
-      return token_error(file, token,
+      return token_error(where, token,
                          " has " + std::to_string(token.content.size()) + " bytes; expected 1 to " +
                              std::to_string(kMaxContentBytes));
     }
     if (i > 0 && sorted[i - 1].content == token.content) {
-      return token_error(file, token, " is there twice; expected every token once");
+      return token_error(where, token, " is there twice; expected every token once");
     }
     Group& group = token.normalized ? result.normalized_ : result.plain_;
     group.starts[static_cast<std::uint8_t>(token.content[0])] = true;
@@ -41,8 +40,10 @@ Result<AddedTokens> AddedTokens::build(const std::vector<AddedToken>& tokens,
   return result;
 }
 
-// Narrows the sorted list byte by byte to the tokens that begin as `text` does.
-const AddedToken* AddedTokens::longest_at(const Group& group, std::string_view text) {
+// Narrows the sorted list byte by byte to the tokens that begin as the text at `at` does.
+const AddedToken* AddedTokens::longest_at(const Group& group, const Part& part, std::size_t at) {
+  const std::string_view text = part.text.substr(at);
+  const std::size_t begin_in_whole = part.begin + at;
   const AddedToken* longest = nullptr;
   auto begin = group.tokens.begin();
   auto end = group.tokens.end();
@@ -55,21 +56,25 @@ const AddedToken* AddedTokens::longest_at(const Group& group, std::string_view t
                                  [&](const AddedToken& token) { return byte_of(token) < wanted; });
     end = std::partition_point(begin, end,
                                [&](const AddedToken& token) { return byte_of(token) == wanted; });
-    if (begin != end && begin->content.size() == len + 1) {
+    if (begin == end || begin->content.size() != len + 1) {
+      continue;
+    }
+    const bool forbidden = begin->special && overlaps(part.recognition->protected_ranges,
+                                                      begin_in_whole, begin_in_whole + len + 1);
+    if (!forbidden) {
       longest = &*begin;
     }
   }
   return longest;
 }
 
-void AddedTokens::split_by(const Group& group, std::string_view text, bool parse_special,
-                           std::vector<TextSegment>& out) {
+void AddedTokens::split_by(const Group& group, const Part& part, std::vector<TextSegment>& out) {
+  const std::string_view text = part.text;
   std::size_t done = 0;
   std::size_t at = 0;
   while (at < text.size()) {
-    const AddedToken* token = group.starts[static_cast<std::uint8_t>(text[at])]
-                                  ? longest_at(group, text.substr(at))
-                                  : nullptr;
+    const AddedToken* token =
+        group.starts[static_cast<std::uint8_t>(text[at])] ? longest_at(group, part, at) : nullptr;
     if (token == nullptr) {
       ++at;
       continue;
@@ -77,7 +82,7 @@ void AddedTokens::split_by(const Group& group, std::string_view text, bool parse
     std::size_t begin = at;
     std::size_t end = at + token->content.size();
     at = end;
-    if (token->special && !parse_special) {
+    if (token->special && !part.recognition->parse_special) {
       continue;
     }
     if (token->lstrip) {
@@ -91,15 +96,17 @@ void AddedTokens::split_by(const Group& group, std::string_view text, bool parse
     }
     out.push_back({text.substr(begin, end - begin), token->id});
     done = end;
+    at = std::max(at, end);
   }
   if (done < text.size()) {
     out.push_back({text.substr(done), -1});
   }
 }
 
-std::vector<TextSegment> AddedTokens::split(std::string_view text, bool parse_special) const {
+std::vector<TextSegment> AddedTokens::split(std::string_view text,
+                                            const Recognition& recognition) const {
   std::vector<TextSegment> first;
-  split_by(plain_, text, parse_special, first);
+  split_by(plain_, {text, 0, &recognition}, first);
   if (normalized_.tokens.empty()) {
     return first;
   }
@@ -108,10 +115,29 @@ std::vector<TextSegment> AddedTokens::split(std::string_view text, bool parse_sp
     if (segment.id >= 0) {
       second.push_back(segment);
     } else {
-      split_by(normalized_, segment.text, parse_special, second);
+      const auto begin = static_cast<std::size_t>(segment.text.data() - text.data());
+      split_by(normalized_, {segment.text, begin, &recognition}, second);
     }
   }
   return second;
+}
+
+std::int32_t AddedTokens::find(std::string_view content) const {
+  for (const Group* group : {&plain_, &normalized_}) {
+    const auto found = std::lower_bound(
+        group->tokens.begin(), group->tokens.end(), content,
+        [](const AddedToken& token, std::string_view wanted) { return token.content < wanted; });
+    if (found != group->tokens.end() && found->content == content) {
+      return found->id;
+    }
+  }
+  return -1;
+}
+
+bool AddedTokens::takes_white_space() const {
+  const auto takes = [](const AddedToken& token) { return token.lstrip || token.rstrip; };
+  return std::any_of(plain_.tokens.begin(), plain_.tokens.end(), takes) ||
+         std::any_of(normalized_.tokens.begin(), normalized_.tokens.end(), takes);
 }
 
 }  // namespace tidekv

@@ -1,5 +1,6 @@
 #include "text/tokenizer_config.h"
 
+#include <charconv>
 #include <utility>
 
 #include "base/field_reader.h"
@@ -23,21 +24,81 @@ Result<std::string> read_bos_token(const FieldReader& fields) {
   return fields.string("bos_token", "a string, or an object with \"content\"");
 }
 
-}  // namespace
-
-Result<TokenizerConfig> read_tokenizer_config(std::string_view text, const std::string& file) {
-  JsonObject wanted;
+// The object's members that `wanted` says yes to.
+template <typename Wanted>
+Result<JsonObject> members_of(std::string_view text, const std::string& file,
+                              const Wanted& wanted) {
+  JsonObject members;
   TIDEKV_TRY(for_each_json_member(text, file, kLimits, [&](JsonMember member) -> Status {
-    if (member.key == "add_bos_token" || member.key == "bos_token") {
-      wanted.push_back(std::move(member));
+    if (wanted(member.key)) {
+      members.push_back(std::move(member));
     }
     return Ok{};
   }));
-  const FieldReader fields(wanted, file);
+  return members;
+}
+
+Result<std::optional<bool>> optional_boolean(const FieldReader& fields, std::string_view name) {
+  if (fields.find(name) == nullptr) {
+    return std::optional<bool>{};
+  }
+  TIDEKV_ASSIGN(const bool value, fields.boolean(name));
+  return std::optional<bool>{value};
+}
+
+Result<AddedToken> read_token(const FieldReader& fields, const std::string& id_text) {
+  AddedToken token;
+  const auto [end, error] =
+      std::from_chars(id_text.data(), id_text.data() + id_text.size(), token.id);
+  if (error != std::errc{} || end != id_text.data() + id_text.size() || token.id < 0) {
+    return Error{ErrorCode::kBadFile, fields.where() + ": added_tokens_decoder: key " +
+                                          in_quotes(id_text) +
+                                          " is no id; expected a whole number"};
+  }
+  TIDEKV_ASSIGN(token.content, fields.string("content", "a string"));
+  TIDEKV_ASSIGN(token.lstrip, fields.boolean_or("lstrip", false));
+  TIDEKV_ASSIGN(token.rstrip, fields.boolean_or("rstrip", false));
+  TIDEKV_ASSIGN(token.special, fields.boolean_or("special", false));
+  TIDEKV_ASSIGN(const bool single_word, fields.boolean_or("single_word", false));
+  if (single_word) {
+    return fields.error(ErrorCode::kUnsupported, "single_word", "false");
+  }
+  return token;
+}
+
+}  // namespace
+
+Result<TokenizerConfig> read_tokenizer_config(std::string_view text, const std::string& file) {
+  TIDEKV_ASSIGN(const JsonObject members, members_of(text, file, [](const std::string& key) {
+                  return key == "add_bos_token" || key == "bos_token" || key == "legacy" ||
+                         key == "add_prefix_space";
+                }));
+  const FieldReader fields(members, file);
   TokenizerConfig config;
-  TIDEKV_ASSIGN(config.add_bos_token, fields.boolean_or("add_bos_token", false));
+  TIDEKV_ASSIGN(config.add_bos_token, optional_boolean(fields, "add_bos_token"));
   TIDEKV_ASSIGN(config.bos_token, read_bos_token(fields));
+  TIDEKV_ASSIGN(config.legacy, optional_boolean(fields, "legacy"));
+  TIDEKV_ASSIGN(config.add_prefix_space, optional_boolean(fields, "add_prefix_space"));
   return config;
+}
+
+Result<std::vector<AddedToken>> read_added_tokens_decoder(std::string_view text,
+                                                          const std::string& file) {
+  TIDEKV_ASSIGN(const JsonObject members, members_of(text, file, [](const std::string& key) {
+                  return key == "added_tokens_decoder";
+                }));
+  const FieldReader fields(members, file);
+  TIDEKV_ASSIGN(const std::optional<FieldReader> decoder, fields.object("added_tokens_decoder"));
+  std::vector<AddedToken> tokens;
+  if (!decoder) {
+    return tokens;
+  }
+  for (const JsonMember& member : decoder->members()) {
+    TIDEKV_ASSIGN(const FieldReader token, decoder->required_object(member.key));
+    TIDEKV_ASSIGN(AddedToken read, read_token(token, member.key));
+    tokens.push_back(std::move(read));
+  }
+  return tokens;
 }
 
 }  // namespace tidekv

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/json_value.h"
+#include "text/known_pre_tokenizers.h"
 #include "text/pattern_syntax.h"
 #include "text/utf8.h"
 
@@ -11,10 +12,6 @@ namespace {
 
 constexpr std::size_t kMaxSteps = 16;
 constexpr IntRange kTokenIds = {0, INT32_MAX};
-
-// What ByteLevel cuts by when use_regex is on.
-constexpr const char* kByteLevelPattern =
-    "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
 // "<file>: <path of the field>", for errors that go on in their own words.
 std::string place_of(const FieldReader& fields, std::string_view name = {}) {
@@ -58,8 +55,7 @@ Status read_byte_level(const FieldReader& fields, TokenizerSpec& spec) {
                                   .field = place_of(fields, "add_prefix_space")});
   }
   if (use_regex) {
-    spec.pre_tokenizer.push_back(
-        {.pattern = kByteLevelPattern, .field = place_of(fields, "use_regex")});
+    spec.pre_tokenizer.push_back({.pattern = kGpt2Pattern, .field = place_of(fields, "use_regex")});
   }
   return Ok{};
 }

@@ -1,4 +1,4 @@
-// What a tokenizer.json says, as plain data; tokenizer_json.h fills it.
+// What a tokenizer's file says, as plain data; tokenizer_json.h and its like fill it.
 #pragma once
 
 #include <cstdint>
@@ -51,15 +51,34 @@ struct PreTokenizerStep {
   std::string field;    // names the step in errors
 };
 
+// How tokens are spelled.
+enum class TokenSpelling : std::uint8_t {
+  kByteAlphabet,  // byte_alphabet.h
+  kSpaceMark,     // U+2581 is a space, "<0x0A>" a byte that no other token has
+};
+
+enum class MergeSource : std::uint8_t {
+  kListed,  // TokenizerSpec::merges
+  kRanks,   // ids are ranks: tokens that were merged first have the lower ones
+};
+
 struct TokenizerSpec {
-  TextList tokens;                      // model.vocab
+  TextList tokens;                      // of the model
   std::vector<std::int32_t> token_ids;  // of `tokens`, in the same order
+  TokenSpelling spelling = TokenSpelling::kByteAlphabet;
+  MergeSource merge_source = MergeSource::kListed;
   TextList merges;             // left and right part alternate; the first pair ranks highest
   bool ignore_merges = false;  // a piece that is a token as a whole is not merged
+  bool compose = false;        // text is brought to Unicode's form NFC first
   std::vector<AddedToken> added_tokens;
   std::vector<PreTokenizerStep> pre_tokenizer;
   std::string bos_token;  // what the post-processor puts first; empty: nothing
   std::int32_t bos_id = -1;
+
+  // What errors call the three lists.
+  std::string tokens_field = "model.vocab";
+  std::string merges_field = "model.merges";
+  std::string added_tokens_field = "added_tokens";
 };
 
 }  // namespace tidekv

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "text/byte_alphabet.h"
+#include "text/space_mark.h"
 #include "text/utf8.h"
 
 namespace tidekv {
@@ -23,6 +24,14 @@ std::uint64_t prefix_of(std::string_view text) {
   return prefix;
 }
 
+std::string bytes_of_token(std::string_view token, TokenSpelling spelling) {
+  if (spelling == TokenSpelling::kSpaceMark) {
+    const int byte = byte_of_token(token);
+    return byte >= 0 ? std::string(1, static_cast<char>(byte)) : without_space_marks(token);
+  }
+  return bytes_of_spelling(token).value_or(std::string(token));
+}
+
 Error bad_file(const std::string& file, const std::string& message) {
   return Error{ErrorCode::kBadFile, file + ": " + message};
 }
@@ -32,28 +41,29 @@ Error bad_file(const std::string& file, const std::string& message) {
 Result<Vocabulary> Vocabulary::build(const TokenizerSpec& spec, const std::string& file) {
   const std::int64_t limit = id_limit(spec.tokens.size() + spec.added_tokens.size());
   std::int32_t largest = -1;
-  const auto check_id = [&](std::int32_t id, std::string_view text, const char* field) -> Status {
+  const auto check_id = [&](std::int32_t id, std::string_view text,
+                            const std::string& field) -> Status {
     largest = std::max(largest, id);
     if (id < 0 || id >= limit) {
-      return bad_file(file, std::string(field) + ": " + quoted_text(text) + " has id " +
-                                std::to_string(id) + "; expected ids below " +
-                                std::to_string(limit) + " for this many tokens");
+      return bad_file(file, field + ": " + quoted_text(text) + " has id " + std::to_string(id) +
+                                "; expected ids below " + std::to_string(limit) +
+                                " for this many tokens");
     }
     return Ok{};
   };
   for (std::size_t i = 0; i < spec.tokens.size(); ++i) {
-    TIDEKV_TRY(check_id(spec.token_ids[i], spec.tokens[i], "model.vocab"));
+    TIDEKV_TRY(check_id(spec.token_ids[i], spec.tokens[i], spec.tokens_field));
   }
   for (const AddedToken& token : spec.added_tokens) {
-    TIDEKV_TRY(check_id(token.id, token.content, "added_tokens"));
+    TIDEKV_TRY(check_id(token.id, token.content, spec.added_tokens_field));
   }
 
   Vocabulary vocabulary;
   vocabulary.by_id_.resize(static_cast<std::size_t>(std::int64_t{largest} + 1));
   TIDEKV_TRY(vocabulary.add_model_tokens(spec, file));
-  TIDEKV_TRY(vocabulary.sort_keys(file));
+  TIDEKV_TRY(vocabulary.sort_keys(spec, file));
   for (const AddedToken& token : spec.added_tokens) {
-    TIDEKV_TRY(vocabulary.add_added_token(token, file));
+    TIDEKV_TRY(vocabulary.add_added_token(token, spec, file));
   }
   return vocabulary;
 }
@@ -70,6 +80,7 @@ void Vocabulary::set_entry(std::int32_t id, std::string_view text, std::string_v
     storage_ += bytes;
   }
   entry.used = true;
+  longest_bytes_ = std::max(longest_bytes_, bytes.size());
 }
 
 Status Vocabulary::add_model_tokens(const TokenizerSpec& spec, const std::string& file) {
@@ -78,23 +89,24 @@ Status Vocabulary::add_model_tokens(const TokenizerSpec& spec, const std::string
     const std::string_view token = spec.tokens[i];
     const std::int32_t id = spec.token_ids[i];
     if (entry(id) != nullptr) {
-      return bad_file(file, "model.vocab: " + quoted_text(text(id)) + " and " + quoted_text(token) +
-                                " both have id " + std::to_string(id) + "; expected every id once");
+      return bad_file(file, spec.tokens_field + ": " + quoted_text(text(id)) + " and " +
+                                quoted_text(token) + " both have id " + std::to_string(id) +
+                                "; expected every id once");
     }
-    set_entry(id, token, bytes_of_spelling(token).value_or(std::string(token)));
+    set_entry(id, token, bytes_of_token(token, spec.spelling));
     longest_text_ = std::max(longest_text_, token.size());
     keys_.push_back({prefix_of(token), id});
   }
   return Ok{};
 }
 
-Status Vocabulary::sort_keys(const std::string& file) {
+Status Vocabulary::sort_keys(const TokenizerSpec& spec, const std::string& file) {
   std::sort(keys_.begin(), keys_.end(), [this](const Key& a, const Key& b) {
     return a.prefix != b.prefix ? a.prefix < b.prefix : text(a.id) < text(b.id);
   });
   for (std::size_t i = 1; i < keys_.size(); ++i) {
     if (text(keys_[i - 1].id) == text(keys_[i].id)) {
-      return bad_file(file, "model.vocab: " + quoted_text(text(keys_[i].id)) +
+      return bad_file(file, spec.tokens_field + ": " + quoted_text(text(keys_[i].id)) +
                                 " is there twice; expected every token once");
     }
   }
@@ -102,15 +114,16 @@ Status Vocabulary::sort_keys(const std::string& file) {
 }
 
 // An added token stands for its content as written; it is not spelled in the byte alphabet.
-Status Vocabulary::add_added_token(const AddedToken& token, const std::string& file) {
+Status Vocabulary::add_added_token(const AddedToken& token, const TokenizerSpec& spec,
+                                   const std::string& file) {
   const std::int32_t model_id = find(token.content);
   if (model_id >= 0 && model_id != token.id) {
-    return bad_file(file, "added_tokens: " + quoted_text(token.content) + " has id " +
-                              std::to_string(token.id) + " but model.vocab gives it " +
-                              std::to_string(model_id) + "; expected the same id");
+    return bad_file(file, spec.added_tokens_field + ": " + quoted_text(token.content) + " has id " +
+                              std::to_string(token.id) + " but " + spec.tokens_field +
+                              " gives it " + std::to_string(model_id) + "; expected the same id");
   }
   if (entry(token.id) != nullptr && text(token.id) != token.content) {
-    return bad_file(file, "added_tokens: " + quoted_text(token.content) + " has id " +
+    return bad_file(file, spec.added_tokens_field + ": " + quoted_text(token.content) + " has id " +
                               std::to_string(token.id) + ", which is " +
                               quoted_text(text(token.id)) + "; expected an id of its own");
   }

@@ -28,6 +28,7 @@ class Vocabulary {
   std::string_view bytes(std::int32_t id) const;
   bool is_special(std::int32_t id) const;
   std::size_t longest_text() const { return longest_text_; }
+  std::size_t longest_bytes() const { return longest_bytes_; }  // any token stands for
 
  private:
   struct Entry {
@@ -46,8 +47,9 @@ class Vocabulary {
   };
 
   Status add_model_tokens(const TokenizerSpec& spec, const std::string& file);
-  Status add_added_token(const AddedToken& token, const std::string& file);
-  Status sort_keys(const std::string& file);
+  Status add_added_token(const AddedToken& token, const TokenizerSpec& spec,
+                         const std::string& file);
+  Status sort_keys(const TokenizerSpec& spec, const std::string& file);
   void set_entry(std::int32_t id, std::string_view text, std::string_view bytes);
   const Entry* entry(std::int32_t id) const;
 
@@ -55,6 +57,7 @@ class Vocabulary {
   std::vector<Entry> by_id_;
   std::vector<Key> keys_;
   std::size_t longest_text_ = 0;
+  std::size_t longest_bytes_ = 0;
 };
 
 }  // namespace tidekv

@@ -1,0 +1,30 @@
+// Turns the text between added tokens into ids.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "text/added_tokens.h"
+#include "tidekv/result.h"
+
+namespace tidekv {
+
+// Immutable; safe to share between threads.
+class TextEncoder {
+ public:
+  TextEncoder() = default;
+  TextEncoder(const TextEncoder&) = delete;
+  TextEncoder& operator=(const TextEncoder&) = delete;
+  virtual ~TextEncoder() = default;
+
+  // Appends the ids of one text, already cut at its added tokens.
+  virtual Status append_ids(std::span<const TextSegment> segments,
+                            std::vector<std::int32_t>& ids) const = 0;
+
+  // The most bytes of the text that one token can stand for; 0: no such bound.
+  virtual std::size_t max_bytes_per_token() const = 0;
+};
+
+}  // namespace tidekv

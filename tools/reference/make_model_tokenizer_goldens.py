@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""Writes the ids of real models' tokenizers that tests/model_tokenizer_test.cc compares with.
+
+Needs: pip install -r tools/reference/requirements.txt, and tools/get_model all. Run from the
+repository's root; needed only when a case is added.
+
+tests/data/tokenizers/needle.json   tokenizers, from tokenizer.json
+                      smollm2.json  Transformers, from the GGUF file itself. It does not know the
+                                    pre-tokeniser "smollm" and takes GPT-2's without a word, so it
+                                    gets SmolLM2's own: single digits, then GPT-2's pattern
+                      mistral.json  Transformers, from tokenizer.model alone; every case is also
+                                    compared with the sentencepiece package
+                      llama3.json   Transformers' converter of tiktoken files with Llama 3's special
+                                    tokens; every case is also compared with the tiktoken package
+
+A case: "text", or "hex" for bytes that are no text; "ids": special tokens left as text, nothing
+put in front; "special_ids": special tokens recognised, only where that makes a difference.
+"""
+
+import json
+import pathlib
+import shutil
+import tempfile
+
+import sentencepiece
+import tiktoken
+from tiktoken.load import load_tiktoken_bpe
+from tokenizers import Tokenizer, pre_tokenizers
+from transformers import AutoTokenizer
+from transformers.convert_slow_tokenizer import TikTokenConverter
+
+from make_tokenizer_golden import HARD_STRINGS
+
+OUT = pathlib.Path("tests/data/tokenizers")
+MODELS = pathlib.Path("models")
+
+MORE_STRINGS = [
+    "\ufeffBOM first, then\ufeff more",
+    "\u00a0\u00a0nbsp\u00a0\u00a0 \u00a0 mixed \u00a0",
+    "\x00\x00 two NULs \x00 and\x00\x00more\x00",
+    "  two in front, two behind  ",
+    "                                                  fifty",
+    "\n" * 37 + "x" + "\n" * 2 + " \n" * 5,
+    "\r\n\r\n\r\n \r\n\t\r\n\r\r\n",
+    "\t\t\t\tdeep\n\t\tless\n    spaces\n  \t mixed",
+    "e" + "\u0301" * 40 + " z" + "\u0334\u0300\u0328\u0331" * 9,
+    "\u1100\u1161\u11a8 \uac01 \u0928\u0940 \u0928\u093c \u212b \u2126 \ufb1d",
+    "antidisestablishmentarianism" * 40,
+    "x" * 3000,
+    "ab" * 700 + "c" * 5,
+    "漢字" * 300,
+    "1" * 200 + " " + "12345678901234567890" * 9,
+    "😀" * 50 + "👩🏽‍🚀" * 20,
+    "مرحبا بالعالم שלום עולם Γειά σου Κόσμε สวัสดีชาวโลก नमस्ते दुनिया",
+    "𝔘𝔫𝔦𝔠𝔬𝔡𝔢 𓀀𓁹 \U0001f9d1\u200d\u2696\ufe0f \u0378\U000e0041",
+    "▁ ▁▁a ▁b▁ ▁",
+    "<0x0A> <0xFF> <0x41>A <0xGG>",
+    "<s>[INST] Hi [/INST] Ho</s> [INST]<unk>x</s>",
+    "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n<|endoftext|>",
+    "<|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|><|python_tag|><|finetune_right_pad_id|>",
+    "<|reserved_special_token_0|><|reserved_special_token_1|> <|reserved_special_token_245|>|>",
+    "if (a<b && c>d) { return x->y[i] % 2 == 0 ? \"yes\" : 'no'; }  // why\n",
+    "{\"key\": [1, 2.5e-10, null, true], \"nested\": {\"a\": \"\\u00e9\\n\"}}",
+]
+
+BROKEN = ["ff", "c3", "e282", "808080", "f09f98", "fffefdfc"]  # lone bytes
+
+
+def case(text, ids, special):
+    value = {"text": text, "ids": ids}
+    if special != ids:
+        value["special_ids"] = special
+    return value
+
+
+def fast_cases(tokenizer, texts, check):
+    """`check`: a second reference for special tokens left as text, or None."""
+    cases = []
+    for text in texts:
+        tokenizer.encode_special_tokens = True
+        ids = tokenizer.encode(text, add_special_tokens=False).ids
+        tokenizer.encode_special_tokens = False
+        special = tokenizer.encode(text, add_special_tokens=False).ids
+        assert check is None or check(text) == ids, text
+        cases.append(case(text, ids, special))
+    return cases
+
+
+def spelled_out(tokens):
+    """Every special token in one text, some with nothing, a letter or spaces between."""
+    joins = ["", "x", " ", "  y"]
+    return "".join(token + joins[i % len(joins)] for i, token in enumerate(tokens))
+
+
+def special_tokens(tokenizer):
+    added = tokenizer.get_added_tokens_decoder()
+    return [added[id].content for id in sorted(added)]
+
+
+def write(name, file, reference, bos, cases):
+    value = {"file": file, "reference": reference, "bos": bos, "cases": cases}
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    text = text.replace('{"text"', '\n{"text"').replace('{"hex"', '\n{"hex"')
+    (OUT / name).write_text(text + "\n", encoding="utf-8", newline="\n")
+    print(OUT / name, len(cases), "cases")
+
+
+def versions(*modules):
+    return ", ".join(f"{module.__name__} {module.__version__}" for module in modules)
+
+
+def needle(texts):
+    file = MODELS / "needle/tokenizer.json"
+    tokenizer = Tokenizer.from_file(str(file))
+    texts = texts + [spelled_out(special_tokens(tokenizer))]
+    import tokenizers
+    write("needle.json", str(file), versions(tokenizers), 0, fast_cases(tokenizer, texts, None))
+
+
+def smollm2(texts):
+    file = MODELS / "smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+    tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name).backend_tokenizer
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
+        pre_tokenizers.Digits(individual_digits=True),
+        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)])
+    texts = texts + [spelled_out(special_tokens(tokenizer))]
+    import transformers
+    write("smollm2.json", str(file), versions(transformers), -1,
+          fast_cases(tokenizer, texts, None))
+
+
+def mistral(texts):
+    file = MODELS / "mistral-tokenizer/tokenizer.model"
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(file, folder)
+        (pathlib.Path(folder) / "config.json").write_text('{"model_type": "mistral"}')
+        tokenizer = AutoTokenizer.from_pretrained(folder).backend_tokenizer
+    pieces = sentencepiece.SentencePieceProcessor(model_file=str(file))
+    texts = texts + [spelled_out(special_tokens(tokenizer))]
+    import transformers
+    write("mistral.json", str(file), versions(transformers, sentencepiece), pieces.bos_id(),
+          fast_cases(tokenizer, texts, pieces.encode))
+
+
+def llama3_special_tokens():
+    names = ["begin_of_text", "end_of_text", "reserved_special_token_0",
+             "reserved_special_token_1", "finetune_right_pad_id", "step_id", "start_header_id",
+             "end_header_id", "eom_id", "eot_id", "python_tag", "image"]
+    names += [f"reserved_special_token_{i}" for i in range(2, 256 - len(names) + 2)]
+    return [f"<|{name}|>" for name in names]
+
+
+def llama3(texts):
+    file = MODELS / "llama3-tokenizer/tokenizer.model"
+    specials = llama3_special_tokens()
+    converter = TikTokenConverter(vocab_file=str(file), extra_special_tokens=specials)
+    tokenizer = converter.converted()
+    ranks = load_tiktoken_bpe(str(file))
+    encoding = tiktoken.Encoding(
+        name="llama3", pat_str=converter.pattern, mergeable_ranks=ranks,
+        special_tokens={token: len(ranks) + i for i, token in enumerate(specials)})
+    texts = texts + [spelled_out(specials)]
+    cases = fast_cases(tokenizer, texts, encoding.encode_ordinary)
+    for value in cases:
+        assert encoding.encode(value["text"], allowed_special="all") == \
+            value.get("special_ids", value["ids"]), value
+    for broken in BROKEN:
+        cases.append({"hex": broken, "ids": encoding._encode_bytes(bytes.fromhex(broken))})
+    import transformers
+    write("llama3.json", str(file), versions(transformers, tiktoken), len(ranks), cases)
+
+
+def main():
+    texts = HARD_STRINGS + MORE_STRINGS
+    OUT.mkdir(exist_ok=True)
+    needle(texts)
+    smollm2(texts)
+    mistral(texts)
+    llama3(texts)
+
+
+if __name__ == "__main__":
+    main()
