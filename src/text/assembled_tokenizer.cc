@@ -24,10 +24,7 @@ Status check_ranges(std::span<const TextRange> ranges, std::size_t text_len) {
 
 class AssembledTokenizer final : public Tokenizer {
  public:
-  explicit AssembledTokenizer(TokenizerParts parts)
-      : parts_(std::move(parts)),
-        max_bytes_per_token_(
-            parts_.added_tokens.takes_white_space() ? 0 : parts_.encoder->max_bytes_per_token()) {}
+  explicit AssembledTokenizer(TokenizerParts parts) : parts_(std::move(parts)) {}
 
   Result<std::vector<std::int32_t>> encode(std::string_view text,
                                            const EncodeOptions& options) const override {
@@ -61,15 +58,15 @@ class AssembledTokenizer final : public Tokenizer {
       return bad_text("a text of " + std::to_string(text.size()) + " bytes; expected at most " +
                       std::to_string(kMaxTextBytes));
     }
-    if (options.max_tokens <= 0 || max_bytes_per_token_ == 0) {
+    if (options.max_tokens <= 0 || parts_.added_tokens.takes_white_space()) {
       return Ok{};
     }
-    const std::size_t at_least = (text.size() + max_bytes_per_token_ - 1) / max_bytes_per_token_;
-    if (at_least > static_cast<std::uint64_t>(options.max_tokens)) {
+    const std::size_t fewest = parts_.encoder->fewest_tokens(text);
+    if (fewest > static_cast<std::uint64_t>(options.max_tokens)) {
       return bad_text("a text of " + std::to_string(text.size()) + " bytes is more than " +
-                      std::to_string(options.max_tokens) +
-                      " tokens even if every token is as long as the longest, " +
-                      std::to_string(max_bytes_per_token_) + " bytes; expected a shorter text");
+                      std::to_string(options.max_tokens) + " tokens: at least " +
+                      std::to_string(fewest) +
+                      " even if every token is the longest there is; expected a shorter text");
     }
     return Ok{};
   }
@@ -87,7 +84,6 @@ class AssembledTokenizer final : public Tokenizer {
   }
 
   TokenizerParts parts_;
-  std::size_t max_bytes_per_token_;
 };
 
 }  // namespace

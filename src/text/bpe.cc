@@ -1,10 +1,22 @@
 #include "text/bpe.h"
 
+#include <algorithm>
+
 #include "text/byte_alphabet.h"
 #include "text/merge_list.h"
 #include "text/utf8.h"
 
 namespace tidekv {
+namespace {
+
+// Bytes that ordinary text has. Real vocabularies lack some of the others, SmolLM2's 21: control
+// characters, and leading bytes of characters that nobody uses.
+bool is_common(std::size_t byte) {
+  const bool control = (byte < ' ' && byte != '\t' && byte != '\n' && byte != '\r') || byte == 0x7F;
+  return !control && byte != 0xC0 && byte != 0xC1 && byte <= 0xF0;
+}
+
+}  // namespace
 
 Result<Bpe> Bpe::build(const TokenizerSpec& spec, const Vocabulary& vocabulary,
                        const std::string& file) {
@@ -31,7 +43,8 @@ Status Bpe::read_bytes(const TokenizerSpec& spec, const std::string& file) {
   for (std::size_t byte = 0; byte < 256; ++byte) {
     const std::string_view spelling = byte_spelling(static_cast<std::uint8_t>(byte));
     byte_ids_[byte] = vocabulary_->find(spelling);
-    if (byte_ids_[byte] < 0) {
+    has_all_bytes_ = has_all_bytes_ && byte_ids_[byte] >= 0;
+    if (byte_ids_[byte] < 0 && (spec.has_unknown_token || is_common(byte))) {
       return Error{ErrorCode::kUnsupported, file + ": " + spec.tokens_field + ": no token " +
                                                 quoted_text(spelling) + " for byte " +
                                                 std::to_string(byte) +
@@ -39,6 +52,15 @@ Status Bpe::read_bytes(const TokenizerSpec& spec, const std::string& file) {
     }
   }
   return Ok{};
+}
+
+std::size_t Bpe::count_bytes(std::string_view text) const {
+  if (has_all_bytes_) {
+    return text.size();
+  }
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [this](char byte) {
+    return byte_ids_[static_cast<std::uint8_t>(byte)] >= 0;
+  }));
 }
 
 // A special token is never found this way: text that spells one stays text.
@@ -65,9 +87,15 @@ void Bpe::encode(std::string_view piece, BpeScratch& scratch,
     return;
   }
   std::vector<MergeScratch::Symbol>& symbols = scratch.merges_.symbols;
-  symbols.resize(piece.size());
-  for (std::size_t i = 0; i < piece.size(); ++i) {
-    symbols[i].id = byte_ids_[static_cast<std::uint8_t>(piece[i])];
+  symbols.clear();
+  for (const char byte : piece) {
+    const std::int32_t id = byte_ids_[static_cast<std::uint8_t>(byte)];
+    if (id >= 0) {
+      symbols.push_back({.id = id});
+    }
+  }
+  if (symbols.empty()) {
+    return;
   }
   merges_.merge_all(scratch.merges_);
   for (std::int32_t i = 0; i >= 0; i = symbols[static_cast<std::size_t>(i)].next) {

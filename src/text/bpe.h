@@ -28,8 +28,12 @@ class Bpe {
   static Result<Bpe> build(const TokenizerSpec& spec, const Vocabulary& vocabulary,
                            const std::string& file);
 
-  // Appends the ids of `piece`, any bytes, shorter than 2 GiB. O(n log n).
+  // Appends the ids of `piece`, any bytes, shorter than 2 GiB. Bytes without a token are left out,
+  // as Hugging Face does it. O(n log n).
   void encode(std::string_view piece, BpeScratch& scratch, std::vector<std::int32_t>& ids) const;
+
+  // Bytes of `text` that have a token.
+  std::size_t count_bytes(std::string_view text) const;
 
  private:
   explicit Bpe(const Vocabulary& vocabulary) : vocabulary_(&vocabulary) {}
@@ -39,7 +43,8 @@ class Bpe {
 
   const Vocabulary* vocabulary_;
   bool ignore_merges_ = false;
-  std::array<std::int32_t, 256> byte_ids_{};
+  std::array<std::int32_t, 256> byte_ids_{};  // -1: none
+  bool has_all_bytes_ = true;
   MergeTable merges_;
 };
 

@@ -12,11 +12,11 @@ namespace {
 
 class ByteLevelEncoder final : public TextEncoder {
  public:
-  ByteLevelEncoder(Bpe bpe, PreTokenizer pre_tokenizer, bool compose, std::size_t max_bytes)
+  ByteLevelEncoder(Bpe bpe, PreTokenizer pre_tokenizer, bool compose, std::size_t longest_bytes)
       : bpe_(std::move(bpe)),
         pre_tokenizer_(std::move(pre_tokenizer)),
         compose_(compose),
-        max_bytes_(max_bytes) {}
+        longest_bytes_(longest_bytes) {}
 
   Status append_ids(std::span<const TextSegment> segments,
                     std::vector<std::int32_t>& ids) const override {
@@ -47,17 +47,19 @@ class ByteLevelEncoder final : public TextEncoder {
     return Ok{};
   }
 
-  std::size_t max_bytes_per_token() const override { return max_bytes_; }
+  std::size_t fewest_tokens(std::string_view text) const override {
+    return longest_bytes_ == 0 ? 0 : (bpe_.count_bytes(text) + longest_bytes_ - 1) / longest_bytes_;
+  }
 
  private:
   Bpe bpe_;
   PreTokenizer pre_tokenizer_;
   bool compose_;
-  std::size_t max_bytes_;
+  std::size_t longest_bytes_;  // a token stands for at most this many; 0: no such bound
 };
 
 // No bound where text can be dropped or become shorter.
-std::size_t max_bytes_per_token(const TokenizerSpec& spec, const Vocabulary& vocabulary) {
+std::size_t longest_token(const TokenizerSpec& spec, const Vocabulary& vocabulary) {
   const bool drops = std::any_of(
       spec.pre_tokenizer.begin(), spec.pre_tokenizer.end(),
       [](const PreTokenizerStep& step) { return step.behavior == SplitBehavior::kRemoved; });
@@ -71,9 +73,8 @@ Result<std::unique_ptr<const TextEncoder>> make_byte_level_encoder(const Tokeniz
                                                                    const std::string& file) {
   TIDEKV_ASSIGN(Bpe bpe, Bpe::build(spec, vocabulary, file));
   TIDEKV_ASSIGN(PreTokenizer pre_tokenizer, PreTokenizer::build(spec.pre_tokenizer));
-  return std::unique_ptr<const TextEncoder>(
-      std::make_unique<ByteLevelEncoder>(std::move(bpe), std::move(pre_tokenizer), spec.compose,
-                                         max_bytes_per_token(spec, vocabulary)));
+  return std::unique_ptr<const TextEncoder>(std::make_unique<ByteLevelEncoder>(
+      std::move(bpe), std::move(pre_tokenizer), spec.compose, longest_token(spec, vocabulary)));
 }
 
 }  // namespace tidekv

@@ -26,7 +26,7 @@ struct EncoderParts {
   AddedTokens user_defined;  // searched for in normalised text
   std::unique_ptr<const PieceModel> model;
   UnknownIds unknown;
-  std::size_t max_bytes_per_token = 0;
+  std::size_t longest_bytes = 0;  // a token stands for at most this many; 0: no such bound
 };
 
 class SentencePieceEncoder final : public TextEncoder {
@@ -55,7 +55,10 @@ class SentencePieceEncoder final : public TextEncoder {
     return Ok{};
   }
 
-  std::size_t max_bytes_per_token() const override { return parts_.max_bytes_per_token; }
+  std::size_t fewest_tokens(std::string_view text) const override {
+    const std::size_t longest = parts_.longest_bytes;
+    return longest == 0 ? 0 : (text.size() + longest - 1) / longest;
+  }
 
  private:
   void append_pieces(std::string_view text, PieceScratch& scratch,
@@ -164,7 +167,7 @@ Result<std::unique_ptr<const TextEncoder>> make_sentencepiece_encoder(const Sent
     parts.model = std::make_unique<const PieceUnigram>(spec);
   }
   if (spec.byte_fallback && !parts.normalizer.can_shorten()) {
-    parts.max_bytes_per_token = vocabulary.longest_bytes();
+    parts.longest_bytes = vocabulary.longest_bytes();
   }
   return std::unique_ptr<const TextEncoder>(
       std::make_unique<SentencePieceEncoder>(std::move(parts)));

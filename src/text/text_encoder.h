@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "text/added_tokens.h"
@@ -23,8 +24,8 @@ class TextEncoder {
   virtual Status append_ids(std::span<const TextSegment> segments,
                             std::vector<std::int32_t>& ids) const = 0;
 
-  // The most bytes of the text that one token can stand for; 0: no such bound.
-  virtual std::size_t max_bytes_per_token() const = 0;
+  // Tokens that `text` has at least, from a look at its length or bytes; 0 if nothing is sure.
+  virtual std::size_t fewest_tokens(std::string_view text) const = 0;
 };
 
 }  // namespace tidekv

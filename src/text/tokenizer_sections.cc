@@ -32,8 +32,8 @@ Status read_model(const FieldReader& model, TokenizerSpec& spec) {
   if (type != "BPE") {
     return model.error(ErrorCode::kUnsupported, "type", "\"BPE\"");
   }
-  // Switches that change the result are refused unless they are off. unk_token and fuse_unk never
-  // matter: every byte has a token.
+  // Switches that change the result are refused unless they are off. fuse_unk never matters: where
+  // there is an unknown token, every byte must have one of its own.
   for (const std::string_view name :
        {"dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback"}) {
     const JsonValue* value = model.find(name);
@@ -41,6 +41,7 @@ Status read_model(const FieldReader& model, TokenizerSpec& spec) {
       return model.error(ErrorCode::kUnsupported, name, "null, or this off");
     }
   }
+  spec.has_unknown_token = model.find("unk_token") != nullptr;
   TIDEKV_ASSIGN(spec.ignore_merges, model.boolean_or("ignore_merges", false));
   return Ok{};
 }

@@ -67,9 +67,10 @@ struct TokenizerSpec {
   std::vector<std::int32_t> token_ids;  // of `tokens`, in the same order
   TokenSpelling spelling = TokenSpelling::kByteAlphabet;
   MergeSource merge_source = MergeSource::kListed;
-  TextList merges;             // left and right part alternate; the first pair ranks highest
-  bool ignore_merges = false;  // a piece that is a token as a whole is not merged
-  bool compose = false;        // text is brought to Unicode's form NFC first
+  TextList merges;                 // left and right part alternate; the first pair ranks highest
+  bool ignore_merges = false;      // a piece that is a token as a whole is not merged
+  bool has_unknown_token = false;  // for bytes without a token; else they are left out
+  bool compose = false;            // text is brought to Unicode's form NFC first
   std::vector<AddedToken> added_tokens;
   std::vector<PreTokenizerStep> pre_tokenizer;
   std::string bos_token;  // what the post-processor puts first; empty: nothing

@@ -1,0 +1,229 @@
+// Real models' tokenizers, from every kind of file that has one, against the ids that
+// tools/reference/make_model_tokenizer_goldens.py wrote. The files: tools/get_model all.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "io/gguf.h"
+#include "text/gguf_vocabulary.h"
+#include "text/sentencepiece_model.h"
+#include "text/tokenizer.h"
+
+namespace tidekv {
+namespace {
+
+using nlohmann::json;
+
+using Ids = std::vector<std::int32_t>;
+using TokenizerPointer = std::unique_ptr<Tokenizer>;
+
+const std::string kSource = TIDEKV_SOURCE_DIR;
+const std::string kModels = kSource + "/models/";
+const std::string kSmolLm2 = kModels + "smollm2/SmolLM2-135M-Instruct.Q4_1.gguf";
+
+template <typename T>
+T checked(Result<T> result) {
+  EXPECT_TRUE(result.ok()) << result.error().message;
+  return result.ok() ? std::move(result).value() : T{};
+}
+
+std::string read(const std::string& path) { return checked(read_small_file(path, 1 << 24)); }
+
+Ids encode(const Tokenizer& tokenizer, std::string_view text, const EncodeOptions& options) {
+  return checked(tokenizer.encode(text, options));
+}
+
+GgufVocabulary smollm2_vocabulary() {
+  const auto file =
+      checked<std::unique_ptr<MappedFile>>([]() -> Result<std::unique_ptr<MappedFile>> {
+        TIDEKV_ASSIGN(MappedFile mapped, MappedFile::open(kSmolLm2));
+        return std::make_unique<MappedFile>(std::move(mapped));
+      }());
+  if (file == nullptr) {
+    return {};
+  }
+  const GgufContents contents = checked(parse_gguf(file->bytes(), kSmolLm2));
+  const GgufMetadata& metadata = contents.metadata;
+  const FieldReader fields = metadata.reader();
+  GgufVocabulary vocabulary;
+  vocabulary.model = checked(fields.string("tokenizer.ggml.model", "a string"));
+  vocabulary.pre = checked(fields.string("tokenizer.ggml.pre", "a string"));
+  for (const std::string_view token : checked(metadata.strings("tokenizer.ggml.tokens"))) {
+    vocabulary.tokens.add(token);
+  }
+  for (const std::string_view merge : checked(metadata.strings("tokenizer.ggml.merges"))) {
+    vocabulary.merges.add(merge);
+  }
+  for (const std::int64_t type : checked(metadata.integers("tokenizer.ggml.token_type"))) {
+    vocabulary.token_types.push_back(static_cast<std::int32_t>(type));
+  }
+  const auto id = [&](const char* name) {
+    return static_cast<std::int32_t>(checked(fields.integer(name, {0, 1 << 20})));
+  };
+  vocabulary.bos_id = id("tokenizer.ggml.bos_token_id");
+  vocabulary.eos_id = id("tokenizer.ggml.eos_token_id");
+  vocabulary.unk_id = id("tokenizer.ggml.unknown_token_id");
+  vocabulary.add_bos = checked(fields.boolean("tokenizer.ggml.add_bos_token"));
+  return vocabulary;
+}
+
+// Mistral's SentencePiece model as a GGUF file would hold it.
+GgufVocabulary mistral_vocabulary() {
+  const std::string path = kModels + "mistral-tokenizer/tokenizer.model";
+  const SentencePieceSpec spec = checked(read_sentencepiece_model(read(path), path));
+  GgufVocabulary vocabulary;
+  vocabulary.model = "llama";
+  vocabulary.tokens = spec.base.tokens;
+  vocabulary.scores = spec.scores;
+  for (const PieceType type : spec.types) {
+    vocabulary.token_types.push_back(static_cast<std::int32_t>(type));
+  }
+  vocabulary.bos_id = 1;
+  vocabulary.unk_id = 0;
+  return vocabulary;
+}
+
+TokenizerPointer needle() { return checked(load_tokenizer(kModels + "needle")); }
+TokenizerPointer smollm2() {
+  return checked(make_gguf_tokenizer(smollm2_vocabulary(), "smollm2.gguf"));
+}
+TokenizerPointer mistral() { return checked(load_tokenizer(kModels + "mistral-tokenizer")); }
+TokenizerPointer mistral_gguf() {
+  return checked(make_gguf_tokenizer(mistral_vocabulary(), "mistral.gguf"));
+}
+TokenizerPointer llama3() { return checked(load_tokenizer(kModels + "llama3-tokenizer")); }
+
+std::string text_of(const json& item) {
+  if (item.contains("text")) {
+    return item["text"];
+  }
+  const std::string hex = item["hex"];
+  std::string bytes;
+  for (std::size_t i = 0; i < hex.size(); i += 2) {
+    bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+  }
+  return bytes;
+}
+
+void expect_golden(const Tokenizer* tokenizer, const std::string& name) {
+  ASSERT_NE(tokenizer, nullptr);
+  const json golden = json::parse(read(kSource + "/tests/data/tokenizers/" + name));
+  ASSERT_GE(golden["cases"].size(), 80U);
+  const auto bos = golden["bos"].get<std::int32_t>();
+  std::size_t num_special = 0;
+  for (const json& item : golden["cases"]) {
+    const std::string text = text_of(item);
+    Ids ids = item["ids"];
+    EXPECT_EQ(encode(*tokenizer, text, {.add_bos = false}), ids) << name << ": " << item;
+    if (bos >= 0) {
+      ids.insert(ids.begin(), bos);
+    }
+    EXPECT_EQ(encode(*tokenizer, text, {}), ids) << name << ": " << item;
+    const Ids special = item.value("special_ids", item["ids"].get<Ids>());
+    EXPECT_EQ(encode(*tokenizer, text, {.add_bos = false, .parse_special = true}), special)
+        << name << ": " << item;
+    num_special += item.contains("special_ids") ? 1 : 0;
+  }
+  EXPECT_GE(num_special, 2U);
+}
+
+TEST(ModelTokenizer, IdsOfNeedleEqualTheReference) { expect_golden(needle().get(), "needle.json"); }
+
+TEST(ModelTokenizer, IdsOfSmolLm2FromGgufEqualTheReference) {
+  expect_golden(smollm2().get(), "smollm2.json");
+}
+
+TEST(ModelTokenizer, IdsOfMistralFromTokenizerModelEqualTheReference) {
+  expect_golden(mistral().get(), "mistral.json");
+}
+
+TEST(ModelTokenizer, IdsOfMistralFromGgufEqualTheReference) {
+  expect_golden(mistral_gguf().get(), "mistral.json");
+}
+
+TEST(ModelTokenizer, IdsOfLlama3FromRanksEqualTheReference) {
+  expect_golden(llama3().get(), "llama3.json");
+}
+
+// SmolLM2's vocabulary lacks 21 bytes.
+TEST(ModelTokenizer, BytesRoundTrip) {
+  constexpr unsigned kSeed = 17;
+  for (const auto& make : {llama3, mistral}) {
+    const auto tokenizer = make();
+    ASSERT_NE(tokenizer, nullptr);
+    std::mt19937 random(kSeed);
+    for (int round = 0; round < 1000; ++round) {
+      std::string text;
+      for (auto length = random() % 40; length > 0; --length) {
+        text +=
+            random() % 2 == 0 ? static_cast<char>(random() % 256) : "ab \n\xE2\x82"[random() % 6];
+      }
+      std::string bytes;
+      for (const std::int32_t id : encode(*tokenizer, text, {.add_bos = false})) {
+        bytes += tokenizer->token_bytes(id);
+      }
+      // SentencePiece puts a space in front.
+      const bool prefixed = bytes.size() == text.size() + 1 && bytes.front() == ' ';
+      ASSERT_EQ(prefixed ? bytes.substr(1) : bytes, text) << "seed " << kSeed;
+    }
+  }
+}
+
+TEST(ModelTokenizer, FindsSpecialTokensByTheirText) {
+  EXPECT_EQ(smollm2()->find_special("<|im_end|>"), 2);
+  EXPECT_EQ(llama3()->find_special("<|eot_id|>"), 128009);
+  EXPECT_EQ(mistral()->find_special("</s>"), 2);
+  EXPECT_EQ(mistral_gguf()->find_special("</s>"), 2);
+  EXPECT_EQ(mistral()->find_special("the"), -1);
+}
+
+// A megabyte of each: prose, code, one word without end, one character.
+std::vector<std::string> megabytes() {
+  constexpr std::size_t kLen = 1'000'000;
+  std::mt19937 random(23);
+  const auto repeat = [](const std::string& part) {
+    std::string text;
+    while (text.size() < kLen) {
+      text += part;
+    }
+    return text;
+  };
+  std::string word;
+  while (word.size() < kLen) {
+    word += "etaoinshrdlucmfwypvbgkjqxz"[random() % 26];
+  }
+  return {repeat(read(kSource + "/docs/style.md")),
+          repeat(read(kSource + "/tests/CMakeLists.txt")),
+          word,
+          repeat("a"),
+          repeat("thequickbrownfoxjumps"),
+          repeat("漢字仮名"),
+          repeat(" "),
+          repeat("e\xCC\x81")};
+}
+
+// The bound is loose, for slow machines and debug builds; docs/models.md has the measured times.
+TEST(ModelTokenizer, AMegabyteOfAnythingTakesLinearTime) {
+  for (const auto& make : {needle, smollm2, mistral, llama3}) {
+    const auto tokenizer = make();
+    ASSERT_NE(tokenizer, nullptr);
+    for (const std::string& text : megabytes()) {
+      const auto start = std::chrono::steady_clock::now();
+      const std::size_t num_ids = encode(*tokenizer, text, {}).size();
+      const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+      std::cout << text.substr(0, 12) << "...: " << num_ids << " ids, " << seconds.count()
+                << " s\n";
+      EXPECT_LT(seconds.count(), 20.0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tidekv
