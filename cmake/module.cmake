@@ -37,13 +37,22 @@ function(tidekv_library name)
   endforeach()
   set_property(GLOBAL APPEND PROPERTY TIDEKV_MODULES ${target})
 
-  if(ARG_HEADERS)  # on a target of their own: the library's private headers are not installed
-    add_library(${target}_headers INTERFACE)
-    set_target_properties(${target}_headers PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
-    target_sources(${target}_headers INTERFACE FILE_SET HEADERS
-                   BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${ARG_HEADERS})
-    target_link_libraries(${target}_headers INTERFACE ${target} ${ARG_LIBS})
+  if(ARG_HEADERS)
+    tidekv_verify_headers(${target} ROOT ${PROJECT_SOURCE_DIR}/src HEADERS ${ARG_HEADERS}
+                          LIBS ${target} ${ARG_LIBS})
   endif()
+endfunction()
+
+# tidekv_verify_headers(name ROOT dir HEADERS ... LIBS ...)
+#   Each header, found from ROOT, compiles alone with what LIBS bring: target
+#   all_verify_interface_header_sets. The set is of a target of its own: none of them is installed.
+function(tidekv_verify_headers name)
+  cmake_parse_arguments(ARG "" "ROOT" "HEADERS;LIBS" ${ARGN})
+  add_library(${name}_headers INTERFACE)
+  set_target_properties(${name}_headers PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
+  target_sources(${name}_headers INTERFACE FILE_SET HEADERS BASE_DIRS ${ARG_ROOT} FILES ${ARG_HEADERS})
+  target_include_directories(${name}_headers INTERFACE ${ARG_ROOT})
+  target_link_libraries(${name}_headers INTERFACE ${ARG_LIBS})
 endfunction()
 
 # tidekv_test(target SOURCES ... DEPS modules... [LIBS ...] [LABELS ...])

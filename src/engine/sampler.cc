@@ -62,8 +62,8 @@ Result<std::int32_t> Sampler::sample(std::span<const float> logits,
   }
   if (candidates_.empty()) {
     return Error{ErrorCode::kBadFile,
-                 "the model's output has no finite number: damaged weights, or values beyond the "
-                 "range of this --dtype"};
+                 "the model's output has no finite number: a weight is NaN or infinite "
+                 "(--check-tensors finds which), or values exceed the range of this --dtype"};
   }
   penalise(history);
   const auto better = [](const Candidate& a, const Candidate& b) {

@@ -113,6 +113,7 @@ TEST(Sampler, IgnoresNotANumberAndRefusesNothingElse) {
   const Result<std::int32_t> token = sampler.sample(std::vector<float>{nan, nan}, {});
   ASSERT_FALSE(token.ok());
   EXPECT_NE(token.error().message.find("no finite number"), std::string::npos);
+  EXPECT_NE(token.error().message.find("--check-tensors"), std::string::npos);
 }
 
 TEST(Sampler, RefusesOptionsOutOfRangeByFlag) {
