@@ -27,7 +27,7 @@ class ByteReader {
   explicit ByteReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
   std::size_t position() const { return position_; }
-  std::size_t size() const { return bytes_.size(); }  // of all bytes, read or not
+  std::span<const std::byte> all() const { return bytes_; }  // read or not
   std::size_t left() const { return bytes_.size() - position_; }
 
   std::optional<std::span<const std::byte>> take(std::uint64_t count) {
