@@ -190,8 +190,8 @@ struct Format<BlockType::kQ5K> : SuperBlock<176> {
     const GroupScales scales(block, unit);
     const __m512i bytes = _mm512_loadu_si512(block + 48 + unit * 64);
     // Groups 0 and 2 of the half take bits 0 and 2, groups 1 and 3 bits 1 and 3.
-    const __m512i fifth = _mm512_broadcast_i64x4(
-        _mm256_srli_epi16(load_32_bytes(block + 16), static_cast<unsigned>(4 * unit)));
+    const __m512i fifth =
+        _mm512_broadcast_i64x4(_mm256_srli_epi16(load_32_bytes(block + 16), 4 * unit));
     alignas(64) Byte q[128];
     _mm512_store_si512(q, with_bits(bytes, _mm512_sllv_epi16(fifth, shifts(4, 2)), 0x1010));
     _mm512_store_si512(q + 64, with_bits(_mm512_srli_epi16(bytes, 4),
