@@ -169,9 +169,33 @@ TEST_P(Rope, RotatesEveryHeadWithinRounding) {
             angles.set(row, head_dim / 2 + i, std::sin(angle));
           }
         }
-        EXPECT_TRUE(within_bounds(device_.rope(x, angles), oracle::rope(x, angles)))
-            << name_of(dtype) << ", head_dim " << head_dim << ", heads " << heads;
+        for (const RopePairs pairs : {RopePairs::kHalves, RopePairs::kAdjacent}) {
+          EXPECT_TRUE(within_bounds(device_.rope(x, angles, pairs), oracle::rope(x, angles, pairs)))
+              << name_of(dtype) << ", head_dim " << head_dim << ", heads " << heads
+              << (pairs == RopePairs::kAdjacent ? ", adjacent" : "");
+        }
       }
+    }
+  }
+}
+
+TEST_P(Rope, OfAdjacentPairsIsThatOfHalvesAfterMovingThePairs) {
+  for (const DType dtype : kActivationTypes) {
+    for (const std::int64_t head_dim : {2, 6, 64, 80, 256}) {
+      const HostTensor halves = random_.normals(dtype, 300, 3 * head_dim);
+      HostTensor adjacent(dtype, 300, 3 * head_dim);
+      for (std::int64_t row = 0; row < halves.rows(); ++row) {
+        for (std::int64_t head = 0; head < halves.cols(); head += head_dim) {
+          for (std::int64_t i = 0; i < head_dim / 2; ++i) {
+            adjacent.set(row, head + 2 * i, halves.at(row, head + i));
+            adjacent.set(row, head + 2 * i + 1, halves.at(row, head + head_dim / 2 + i));
+          }
+        }
+      }
+      const HostTensor angles = random_.normals(DType::kF32, 300, head_dim);
+      EXPECT_TRUE(same_bits(device_.rope(adjacent, angles, RopePairs::kAdjacent),
+                            device_.rope(halves, angles)))
+          << name_of(dtype) << ", head_dim " << head_dim;
     }
   }
 }

@@ -87,6 +87,7 @@ const PlannedAllocation* Backend::planned(std::int64_t id) const {
 void Backend::use_workspace(DeviceView workspace) { workspace_ = workspace; }
 
 Result<DeviceView> Backend::import_weights(const HostView& weights) {
+  TIDEKV_CHECK_OP(weights.cols % traits_of(weights.dtype).block_len, ==, 0);
   TIDEKV_ASSIGN(const DeviceView view, do_import_weights(weights));
   const Charge charge{Component::kWeights, weights.num_bytes()};
   accountant_.add({&charge, 1});

@@ -25,7 +25,7 @@ Buffer::~Buffer() { release(); }
 
 DeviceView Buffer::view(DType dtype, std::int64_t rows, std::int64_t cols,
                         std::int64_t offset_bytes) const {
-  TIDEKV_CHECK_OP(offset_bytes + rows * cols * size_of(dtype), <=, bytes_);
+  TIDEKV_CHECK_OP(offset_bytes + rows * row_bytes(dtype, cols), <=, bytes_);
   return {data_ == nullptr ? nullptr : data_ + offset_bytes, dtype, rows, cols};
 }
 

@@ -61,20 +61,29 @@ HostTensor Device::get(DeviceView view) {
   return tensor;
 }
 
-HostTensor Device::matmul(const HostTensor& a, const HostTensor& w, DType out_type) {
+HostTensor Device::embed(const HostTensor& table, const HostTensor& ids, DType out_type) {
+  const DeviceTensor from = put(table);
+  const DeviceTensor picked = put(ids);
+  const DeviceTensor out = garbage(out_type, ids.cols(), table.cols());
+  backend_->embed(from.view, picked.view, out.view);
+  return get(out.view);
+}
+
+HostTensor Device::matmul(const HostTensor& a, const HostTensor& w, DType out_type, Phase phase,
+                          const oracle::Addends& add) {
   const DeviceTensor left = put(a);
   const DeviceTensor right = put(w);
-  const DeviceTensor out = garbage(out_type, a.rows(), w.rows());
-  backend_->matmul(left.view, right.view, out.view, {});
+  const DeviceTensor bias = add.bias == nullptr ? DeviceTensor{} : put(*add.bias);
+  const DeviceTensor out =
+      add.old == nullptr ? garbage(out_type, a.rows(), w.rows()) : put(*add.old);
+  const MatmulMode mode = add.old == nullptr ? MatmulMode::kStore : MatmulMode::kAccumulate;
+  backend_->matmul(left.view, right.view, out.view,
+                   {.mode = mode, .phase = phase, .bias = bias.view});
   return get(out.view);
 }
 
 HostTensor Device::matmul_onto(const HostTensor& a, const HostTensor& w, const HostTensor& old) {
-  const DeviceTensor left = put(a);
-  const DeviceTensor right = put(w);
-  const DeviceTensor out = put(old);
-  backend_->matmul(left.view, right.view, out.view, {.mode = MatmulMode::kAccumulate});
-  return get(out.view);
+  return matmul(a, w, old.dtype(), Phase::kPrefill, {.old = &old});
 }
 
 HostTensor Device::rms_norm(const HostTensor& x, const HostTensor& weight, float eps) {

@@ -14,6 +14,7 @@
 #include "oracle/attention_ops.h"
 #include "oracle/expected.h"
 #include "oracle/host_tensor.h"
+#include "oracle/layer_ops.h"
 
 namespace tidekv::conformance {
 
@@ -52,7 +53,9 @@ class Device {
   HostTensor get(DeviceView view);
 
   // Operations on host tensors: upload, run, download.
-  HostTensor matmul(const HostTensor& a, const HostTensor& w, DType out_type);
+  HostTensor embed(const HostTensor& table, const HostTensor& ids, DType out_type);
+  HostTensor matmul(const HostTensor& a, const HostTensor& w, DType out_type,
+                    Phase phase = Phase::kPrefill, const oracle::Addends& add = {});
   HostTensor matmul_onto(const HostTensor& a, const HostTensor& w, const HostTensor& old);
   HostTensor rms_norm(const HostTensor& x, const HostTensor& weight, float eps);
   HostTensor rope(const HostTensor& x, const HostTensor& angles,

@@ -74,6 +74,18 @@ TEST_P(RowInvariance, HoldsForAccumulatingMatmul) {
       "accumulating matmul");
 }
 
+TEST_P(RowInvariance, HoldsForMatmulWithABias) {
+  const HostTensor x = random_.normals(DType::kBF16, 263, 300);
+  const HostTensor w = random_.normals(DType::kBF16, 45, 300);
+  const HostTensor bias = random_.normals(DType::kF32, 1, 45);
+  expect_rows_independent(
+      x,
+      [&](const HostTensor& rows) {
+        return device_.matmul(rows, w, DType::kBF16, Phase::kPrefill, {.bias = &bias});
+      },
+      "matmul with a bias");
+}
+
 TEST_P(RowInvariance, HoldsForRmsNorm) {
   for (const DType dtype : kTypes) {
     const HostTensor weight = random_.normals(DType::kF32, 1, 77);
@@ -95,16 +107,18 @@ TEST_P(RowInvariance, HoldsForSwiGlu) {
 TEST_P(RowInvariance, HoldsForRope) {
   for (const DType dtype : kTypes) {
     const HostTensor turn = random_.normals(DType::kF32, 1, 80);
-    expect_rows_independent(
-        random_.normals(dtype, 300, 240),
-        [&](const HostTensor& rows) {
-          HostTensor angles(DType::kF32, rows.rows(), 80);
-          for (std::int64_t row = 0; row < rows.rows(); ++row) {
-            angles.put_rows(row, turn);
-          }
-          return device_.rope(rows, angles);
-        },
-        "rope");
+    for (const RopePairs pairs : {RopePairs::kHalves, RopePairs::kAdjacent}) {
+      expect_rows_independent(
+          random_.normals(dtype, 300, 240),
+          [&](const HostTensor& rows) {
+            HostTensor angles(DType::kF32, rows.rows(), 80);
+            for (std::int64_t row = 0; row < rows.rows(); ++row) {
+              angles.put_rows(row, turn);
+            }
+            return device_.rope(rows, angles, pairs);
+          },
+          "rope");
+    }
   }
 }
 
@@ -272,7 +286,13 @@ TEST_P(ThreadCounts, ChangeNoBitOfMatmul) {
   for (const std::int64_t rows : {1, 37, 300}) {
     const HostTensor a = random_.normals(DType::kBF16, rows, 333);
     const HostTensor w = random_.normals(DType::kBF16, 200, 333);
+    const HostTensor bias = random_.normals(DType::kF32, 1, 200);
     expect_same([&](Device& device) { return device.matmul(a, w, DType::kF32); }, "matmul");
+    expect_same(
+        [&](Device& device) {
+          return device.matmul(a, w, DType::kF32, Phase::kPrefill, {.bias = &bias});
+        },
+        "matmul with a bias");
   }
 }
 
@@ -282,7 +302,9 @@ TEST_P(ThreadCounts, ChangeNoBitOfRowOperations) {
   const HostTensor angles = random_.normals(DType::kF32, 211, 64);
   expect_same([&](Device& device) { return device.rms_norm(x, weight, 1e-5F); }, "rms_norm");
   expect_same([&](Device& device) { return device.swiglu(x, x); }, "swiglu");
-  expect_same([&](Device& device) { return device.rope(x, angles); }, "rope");
+  for (const RopePairs pairs : {RopePairs::kHalves, RopePairs::kAdjacent}) {
+    expect_same([&](Device& device) { return device.rope(x, angles, pairs); }, "rope");
+  }
 }
 
 TEST_P(ThreadCounts, ChangeNoBitOfAttentionAndScores) {

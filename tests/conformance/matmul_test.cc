@@ -10,11 +10,11 @@ namespace {
 class Matmul : public BackendTest {
  protected:
   void expect_within_rounding(const HostTensor& a, const HostTensor& w, DType out_type) {
-    EXPECT_TRUE(
-        within_bounds(device_.matmul(a, w, out_type), oracle::matmul(a, w, out_type, nullptr)))
+    EXPECT_TRUE(within_bounds(device_.matmul(a, w, out_type), oracle::matmul(a, w, out_type)))
         << describe(a, w, out_type);
     const HostTensor old = random_.normals(out_type, a.rows(), w.rows(), 3.0);
-    EXPECT_TRUE(within_bounds(device_.matmul_onto(a, w, old), oracle::matmul(a, w, out_type, &old)))
+    EXPECT_TRUE(within_bounds(device_.matmul_onto(a, w, old),
+                              oracle::matmul(a, w, out_type, {.old = &old})))
         << describe(a, w, out_type) << " accumulated";
   }
 
@@ -74,6 +74,33 @@ TEST_P(Matmul, IsWithinRoundingWithOutliersThatCancel) {
     }
     expect_within_rounding(a, w, dtype);
   }
+}
+
+TEST_P(Matmul, AddsABiasBeforeTheOldValue) {
+  for (const DType bias_type : {DType::kF32, DType::kF16, DType::kBF16}) {
+    for (const DType out_type : {DType::kF32, DType::kBF16}) {
+      for (const std::int64_t cols : {1, 15, 33, 193, 400}) {
+        const HostTensor a = random_.normals(DType::kBF16, 14, 70);
+        const HostTensor w = random_.normals(DType::kBF16, cols, 70);
+        const HostTensor bias = random_.normals(bias_type, 1, cols, 20.0);
+        const HostTensor old = random_.normals(out_type, 14, cols, 3.0);
+        for (const oracle::Addends& add :
+             {oracle::Addends{.bias = &bias}, oracle::Addends{.old = &old, .bias = &bias}}) {
+          EXPECT_TRUE(within_bounds(device_.matmul(a, w, out_type, Phase::kPrefill, add),
+                                    oracle::matmul(a, w, out_type, add)))
+              << describe(a, w, out_type) << ", bias " << name_of(bias_type);
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Matmul, ABiasOfZerosChangesNothing) {
+  const HostTensor a = random_.normals(DType::kBF16, 5, 300);
+  const HostTensor w = random_.normals(DType::kBF16, 37, 300);
+  const HostTensor zeros(DType::kBF16, 1, 37);
+  EXPECT_TRUE(same_bits(device_.matmul(a, w, DType::kBF16, Phase::kPrefill, {.bias = &zeros}),
+                        device_.matmul(a, w, DType::kBF16)));
 }
 
 TEST_P(Matmul, KeepsAnInfinityOrNanInItsOwnRow) {

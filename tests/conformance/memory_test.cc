@@ -275,6 +275,37 @@ TEST_P(Memory, NoOperationReadsAByteBesideTheWeights) {
   }
 }
 
+TEST_P(Memory, NoOperationReadsAByteBesideQuantisedWeights) {
+  for (const DType dtype : {DType::kQ80, DType::kQ40, DType::kQ41, DType::kQ50, DType::kQ51,
+                            DType::kQ4K, DType::kQ5K, DType::kQ6K}) {
+    for (const std::int64_t rows : {1, 5, 33}) {
+      const std::int64_t len = traits_of(dtype).block_len;
+      for (const std::int64_t cols : {len, 3 * len}) {
+        const HostTensor w = random_.blocks(dtype, rows, cols);
+        const auto bytes = static_cast<std::int64_t>(w.bytes().size());
+        GuardedPages pages(bytes);
+        for (std::byte* const at : {pages.first(), pages.last(bytes)}) {
+          std::memcpy(at, w.bytes().data(), w.bytes().size());
+          const auto imported = backend().import_weights({at, dtype, rows, cols});
+          ASSERT_TRUE(imported.ok());
+          const DeviceTensor a = device_.put(random_.normals(DType::kBF16, 3, cols));
+          for (const Phase phase : {Phase::kPrefill, Phase::kDecode}) {
+            const DeviceTensor product = device_.garbage(DType::kF32, 3, rows);
+            backend().matmul(a.view, imported.value(), product.view, {.phase = phase});
+            ASSERT_TRUE(same_bits(device_.get(product.view),
+                                  device_.matmul(device_.get(a.view), w, DType::kF32, phase)));
+          }
+          HostTensor ids(DType::kI32, 1, 3);
+          ids.set(0, 1, static_cast<double>(rows - 1));
+          const DeviceTensor embedded = device_.garbage(DType::kBF16, 3, cols);
+          backend().embed(imported.value(), device_.put(ids).view, embedded.view);
+          ASSERT_TRUE(same_bits(device_.get(embedded.view), device_.embed(w, ids, DType::kBF16)));
+        }
+      }
+    }
+  }
+}
+
 class MemoryDeathTest : public Memory {};
 TIDEKV_ON_EVERY_BACKEND(MemoryDeathTest);
 

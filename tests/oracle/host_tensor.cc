@@ -6,16 +6,21 @@
 #include <limits>
 #include <numbers>
 
+#include "oracle/block_values.h"
+
 namespace tidekv::oracle {
 
 HostTensor::HostTensor(DType dtype, std::int64_t rows, std::int64_t cols)
     : dtype_(dtype),
       rows_(rows),
       cols_(cols),
-      bytes_(static_cast<std::size_t>(rows * cols * size_of(dtype))) {}
+      bytes_(static_cast<std::size_t>(rows * row_bytes(dtype, cols))) {}
 
 double HostTensor::at(std::int64_t row, std::int64_t col) const {
   const std::byte* from = bytes_.data() + byte_at(row, col);
+  if (is_quantised(dtype_)) {
+    return block_value(dtype_, from, col % traits_of(dtype_).block_len);
+  }
   if (dtype_ == DType::kI32) {
     std::int32_t value = 0;
     std::memcpy(&value, from, sizeof(value));
@@ -127,6 +132,28 @@ HostTensor Random::uniforms(DType dtype, std::int64_t rows, std::int64_t cols, d
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t col = 0; col < cols; ++col) {
       tensor.set(row, col, uniform(low, high));
+    }
+  }
+  return tensor;
+}
+
+HostTensor Random::blocks(DType dtype, std::int64_t rows, std::int64_t cols) {
+  HostTensor tensor(dtype, rows, cols);
+  for (std::byte& byte : tensor.bytes()) {
+    byte = static_cast<std::byte>(below(256));
+  }
+  const BlockScales at = block_scales(dtype);
+  const auto put = [](std::byte* to, double value) {
+    const std::uint16_t bits = double_to_f16(value);
+    std::memcpy(to, &bits, sizeof(bits));
+  };
+  const DTypeTraits traits = traits_of(dtype);
+  for (std::int64_t block = 0; block < rows * cols / traits.block_len; ++block) {
+    std::byte* bytes = tensor.bytes().data() + block * traits.block_bytes;
+    const double sign = below(2) == 0 ? 1.0 : -1.0;  // files have scales of both
+    put(bytes + at.scale, sign * uniform(0.5, 2.0) / largest_factor(dtype));
+    if (at.min >= 0) {
+      put(bytes + at.min, uniform(-1.0, 1.0) / (traits.block_len == 256 ? 63.0 : 1.0));
     }
   }
   return tensor;

@@ -28,7 +28,7 @@ class HostTensor {
 
   // Exact.
   double at(std::int64_t row, std::int64_t col) const;
-  // Rounds to the element type, nearest, ties to even.
+  // Rounds to the element type, nearest, ties to even. Not for quantised types.
   void set(std::int64_t row, std::int64_t col, double value);
   void fill(double value);
   // A copy of rows [first, first + count).
@@ -39,8 +39,9 @@ class HostTensor {
   std::vector<double> values() const;
 
  private:
+  // Of the block that holds the element, if the type has blocks.
   std::size_t byte_at(std::int64_t row, std::int64_t col) const {
-    return static_cast<std::size_t>((row * cols_ + col) * size_of(dtype_));
+    return static_cast<std::size_t>(row * row_bytes(dtype_, cols_) + row_bytes(dtype_, col));
   }
 
   DType dtype_ = DType::kF32;
@@ -63,6 +64,8 @@ class Random {
   std::int64_t below(std::int64_t limit);
   HostTensor normals(DType dtype, std::int64_t rows, std::int64_t cols, double scale = 1.0);
   HostTensor uniforms(DType dtype, std::int64_t rows, std::int64_t cols, double low, double high);
+  // Blocks of a quantised type: any numbers, scales and minima such that elements are around 1.
+  HostTensor blocks(DType dtype, std::int64_t rows, std::int64_t cols);
 
  private:
   std::mt19937_64 engine_;

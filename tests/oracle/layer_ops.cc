@@ -1,6 +1,7 @@
 #include "oracle/layer_ops.h"
 
 #include <cmath>
+#include <utility>
 
 #include "oracle/rounding.h"
 
@@ -37,12 +38,14 @@ Expected rms_norm(const HostTensor& x, const HostTensor& weight, double eps) {
   return out;
 }
 
-// k products and their sum: rounding_growth(k + 1) of the sum of magnitudes. Adding the old value
-// rounds once more, the store once. Products below the normal range may be flushed one by one.
-Expected matmul(const HostTensor& a, const HostTensor& w, DType out_type, const HostTensor* old) {
+// k products and their sum: rounding_growth(k + 1) of the sum of magnitudes; an element of
+// quantised weights rounds once itself. Adding the bias and the old value rounds once more each,
+// the store once. Products below the normal range may be flushed one by one.
+Expected matmul(const HostTensor& a, const HostTensor& w, DType out_type, const Addends& add) {
   const std::int64_t depth = a.cols();
   const std::vector<double> a_values = a.values();
   const std::vector<double> w_values = w.values();
+  const double roundings = static_cast<double>(depth) + (is_quantised(w.dtype()) ? 2.0 : 1.0);
   Expected out(a.rows(), w.rows());
   for (std::int64_t row = 0; row < a.rows(); ++row) {
     for (std::int64_t col = 0; col < w.rows(); ++col) {
@@ -54,11 +57,12 @@ Expected matmul(const HostTensor& a, const HostTensor& w, DType out_type, const 
         exact += left[k] * right[k];
         magnitude += std::abs(left[k] * right[k]);
       }
-      double bound = rounding_growth(static_cast<double>(depth) + 1.0) * magnitude +
-                     static_cast<double>(depth + 1) * kFloatTiny;
-      if (old != nullptr) {
-        exact += old->at(row, col);
-        bound += kFloatRounding * (std::abs(exact) + bound);
+      double bound = rounding_growth(roundings) * magnitude + roundings * kFloatTiny;
+      for (const auto& [addend, from] : {std::pair{add.bias, std::int64_t{0}}, {add.old, row}}) {
+        if (addend != nullptr) {
+          exact += addend->at(from, col);
+          bound += kFloatRounding * (std::abs(exact) + bound);
+        }
       }
       bound += storage_rounding(out_type) * (std::abs(exact) + bound);
       out.set(row, col, exact, bound);
@@ -82,7 +86,7 @@ Expected rope_angles(const HostTensor& inverse_freq, Position first, std::int64_
 }
 
 // Two products and their sum: two roundings of the magnitudes; the store rounds once.
-Expected rope(const HostTensor& x, const HostTensor& angles) {
+Expected rope(const HostTensor& x, const HostTensor& angles, RopePairs pairs) {
   const std::int64_t half = angles.cols() / 2;
   Expected out(x.rows(), x.cols());
   const auto set = [&](std::int64_t row, std::int64_t col, double a, double b) {
@@ -95,8 +99,9 @@ Expected rope(const HostTensor& x, const HostTensor& angles) {
       for (std::int64_t i = 0; i < half; ++i) {
         const double cos = angles.at(row, i);
         const double sin = angles.at(row, half + i);
-        const double left = x.at(row, head + i);
-        const double right = x.at(row, head + half + i);
+        const bool adjacent = pairs == RopePairs::kAdjacent;
+        const double left = x.at(row, head + (adjacent ? 2 * i : i));
+        const double right = x.at(row, head + (adjacent ? 2 * i + 1 : half + i));
         set(row, head + i, left * cos, -right * sin);
         set(row, head + half + i, right * cos, left * sin);
       }

@@ -4,6 +4,7 @@
 #include "oracle/expected.h"
 #include "oracle/host_tensor.h"
 #include "tensor/position.h"
+#include "tensor/rope_pairs.h"
 
 namespace tidekv::oracle {
 
@@ -12,14 +13,20 @@ HostTensor embed(const HostTensor& table, const HostTensor& ids, DType out_type)
 
 Expected rms_norm(const HostTensor& x, const HostTensor& weight, double eps);
 
-// a w^T, or old + a w^T where `old` is given; stored as `out_type`.
-Expected matmul(const HostTensor& a, const HostTensor& w, DType out_type, const HostTensor* old);
+// What is added to a product before it is stored; null adds nothing.
+struct Addends {
+  const HostTensor* old = nullptr;   // of the output's shape and type
+  const HostTensor* bias = nullptr;  // one row
+};
+
+// a w^T + bias + old, stored as `out_type`.
+Expected matmul(const HostTensor& a, const HostTensor& w, DType out_type, const Addends& add = {});
 
 // Angles are products of floats rounded to float, as in the models' own code; their cosines and
 // sines are exact.
 Expected rope_angles(const HostTensor& inverse_freq, Position first, std::int64_t rows);
 
-Expected rope(const HostTensor& x, const HostTensor& angles);
+Expected rope(const HostTensor& x, const HostTensor& angles, RopePairs pairs);
 
 Expected swiglu(const HostTensor& gate, const HostTensor& up);
 

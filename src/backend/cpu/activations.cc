@@ -6,28 +6,41 @@
 #include "backend/cpu/operations.h"
 
 namespace tidekv::cpu {
+namespace {
+
+// Elements [col, col + n) of a row of weights.
+void widen_piece(const Kernels& kernels, DeviceView w, std::int64_t row, std::int64_t col,
+                 std::int64_t n, float* to) {
+  if (is_quantised(w.dtype())) {
+    kernels.expand(address(w, row), block_type_of(w.dtype()), col, n, to);
+  } else {
+    kernels.widen(address(w, row, col), element_of(w.dtype()), n, to);
+  }
+}
+
+}  // namespace
 
 void embed(const Context& context, DeviceView table, DeviceView ids, DeviceView out) {
   const auto* id = reinterpret_cast<const std::int32_t*>(ids.device_ptr());
   const std::int64_t dim = table.cols();
-  for_row_pieces(
-      context.pool, out.rows(), dim, [&](std::int64_t first, std::int64_t count, int thread) {
-        for (std::int64_t r = first; r < first + count; ++r) {
-          TIDEKV_DCHECK(id[r] >= 0 && id[r] < table.rows());
-          if (table.dtype() == out.dtype()) {
-            std::memcpy(address(out, r), address(table, id[r]),
-                        static_cast<std::size_t>(dim * size_of(out.dtype())));
-            continue;
-          }
-          constexpr std::int64_t kPiece = 1024;
-          float* wide = context.scratch(thread, kPiece);
-          for (std::int64_t c = 0; c < dim; c += kPiece) {
-            const std::int64_t n = std::min(kPiece, dim - c);
-            context.kernels.widen(address(table, id[r], c), element_of(table.dtype()), n, wide);
-            context.kernels.narrow(wide, n, element_of(out.dtype()), address(out, r, c));
-          }
-        }
-      });
+  for_row_pieces(context.pool, out.rows(), dim,
+                 [&](std::int64_t first, std::int64_t count, int thread) {
+                   for (std::int64_t r = first; r < first + count; ++r) {
+                     TIDEKV_DCHECK(id[r] >= 0 && id[r] < table.rows());
+                     if (table.dtype() == out.dtype()) {
+                       std::memcpy(address(out, r), address(table, id[r]),
+                                   static_cast<std::size_t>(dim * size_of(out.dtype())));
+                       continue;
+                     }
+                     constexpr std::int64_t kPiece = 1024;
+                     float* wide = context.scratch(thread, kPiece);
+                     for (std::int64_t c = 0; c < dim; c += kPiece) {
+                       const std::int64_t n = std::min(kPiece, dim - c);
+                       widen_piece(context.kernels, table, id[r], c, n, wide);
+                       context.kernels.narrow(wide, n, element_of(out.dtype()), address(out, r, c));
+                     }
+                   }
+                 });
 }
 
 void rms_norm(const Context& context, DeviceView x, DeviceView weight, float eps, DeviceView out) {

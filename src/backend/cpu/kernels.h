@@ -15,6 +15,17 @@ namespace tidekv::cpu {
 
 enum class Element : std::uint8_t { kF32, kF16, kBF16 };
 
+// Block-quantised types (tensor/dtype.h): blocks of 32 elements, or of 256 for kQ4K, kQ5K, kQ6K.
+enum class BlockType : std::uint8_t { kQ80, kQ40, kQ41, kQ50, kQ51, kQ4K, kQ5K, kQ6K };
+
+// Rows of a block-quantised matrix.
+struct BlockRows {
+  const void* data = nullptr;
+  BlockType type = BlockType::kQ80;
+  std::int64_t stride_bytes = 0;  // between rows
+  std::int64_t rows = 0;
+};
+
 // What a product starts from.
 enum class Start : std::uint8_t {
   kZero,      // C = A B
@@ -27,6 +38,8 @@ inline constexpr std::int64_t kPanelCols = 32;    // columns of a panel
 inline constexpr std::int64_t kPanelDepth = 256;  // most depth of a panel
 // Floats from one row of A to the next. Not a power of two: rows spread over the cache's sets.
 inline constexpr std::int64_t kRowStride = kPanelDepth + 16;
+// Most depth of a product straight from blocks: one chain is a 32nd of it, or shorter.
+inline constexpr std::int64_t kDotDepth = 4096;
 // Keys of one step of the running softmax, anchored at slot 0. The probabilities of a tile are the
 // A of the product with the values, so a tile is as long as a panel is deep.
 inline constexpr std::int64_t kKeyTile = kPanelDepth;
@@ -54,6 +67,16 @@ struct Kernels {
   // kContinue, then adding gives the bits of kAdd.
   void (*multiply)(const float* a, const float* panel, std::int64_t rows, std::int64_t depth,
                    Start start, float* c, std::int64_t c_stride);
+
+  // --- block-quantised rows ---
+
+  // to[i] = element first + i of `row`, for i < n: scale * number, plus or minus the minimum, each
+  // rounded to f32 (the product is exact). `first` and `n` are multiples of 32, for blocks of 256
+  // of 128.
+  void (*expand)(const void* row, BlockType type, std::int64_t first, std::int64_t n, float* to);
+  // sums[r] = (or +=) the first n elements of row r times a, elements as expand gives them; whole
+  // blocks, n <= kDotDepth. Start is kZero or kAdd. A sum's bits depend on its row and `a` only.
+  void (*dots)(const BlockRows& w, std::int64_t n, const float* a, Start start, float* sums);
 
   // --- softmax; s holds query-key products, a logit is s * scale, n is at least 1 ---
 

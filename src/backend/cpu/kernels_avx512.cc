@@ -1,5 +1,6 @@
 // Kernels in AVX-512 (F, BW, VL, DQ), multiply-adds fused: softmax and rows of activations here,
-// products in avx512_products.cc.
+// products in avx512_products.cc, quantised weights in avx512_blocks.cc.
+#include "backend/cpu/avx512_blocks.h"
 #include "backend/cpu/avx512_products.h"
 #include "backend/cpu/avx512_vectors.h"
 #include "backend/cpu/kernels.h"
@@ -196,6 +197,8 @@ const Kernels kAvx512Kernels = {
     .pack_columns = avx512::pack_columns,
     .pack_rows = avx512::pack_rows,
     .multiply = avx512::multiply,
+    .expand = avx512::expand,
+    .dots = avx512::dots,
     .max_product = max_product,
     .exponentials = exponentials,
     .weights = weights,

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "backend/cpu/kernels.h"
+#include "backend/cpu/portable_blocks.h"
 #include "tensor/dtype.h"
 
 namespace tidekv::cpu {
@@ -331,6 +332,8 @@ const Kernels kPortableKernels = {
     .pack_columns = pack_columns,
     .pack_rows = pack_rows,
     .multiply = multiply,
+    .expand = portable::expand,
+    .dots = portable::dots,
     .max_product = max_product,
     .exponentials = exponentials,
     .weights = weights,

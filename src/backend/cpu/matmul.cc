@@ -5,6 +5,10 @@
 // first, and adds up sums over pieces of depth 128 in f32. One chain over the whole depth would be
 // as inexact as it is long (tests/reference_4k_test.cc). A single row takes the same path: its cost
 // is reading `w` once.
+//
+// Quantised weights are expanded on their way into the panel for a prompt. For generated tokens
+// they are multiplied as they are stored, which reads a fraction of the bytes; the sums then run in
+// another order, so the phase decides and never the number of rows.
 #include <algorithm>
 
 #include "backend/cpu/operations.h"
@@ -18,7 +22,7 @@ constexpr std::int64_t kMaxCols = 192;
 constexpr std::int64_t kMinCols = 64;
 constexpr std::int64_t kSumDepth = 128;  // of one chain
 static_assert(kMaxRows % kStripRows == 0 && kMaxCols % kPanelCols == 0);
-static_assert(kSumDepth <= kPanelDepth);
+static_assert(kSumDepth <= kPanelDepth && kDotDepth <= kMaxRows * kRowStride);
 
 // Part of the output: rows [row, row + rows), columns [col, col + cols).
 struct Block {
@@ -59,10 +63,29 @@ struct Scratch {
   float* a;      // [kMaxRows, kRowStride]
   float* panel;  // [kSumDepth, kPanelCols]
   float* sums;   // [kMaxRows, kMaxCols]
+  float* wide;   // [kPanelCols, kSumDepth], expanded weights
 
   explicit Scratch(float* base)
-      : a(base), panel(a + kMaxRows * kRowStride), sums(panel + kSumDepth * kPanelCols) {}
+      : a(base),
+        panel(a + kMaxRows * kRowStride),
+        sums(panel + kSumDepth * kPanelCols),
+        wide(sums + kMaxRows * kMaxCols) {}
 };
+
+// Rows [row, row + rows) of `w`, columns [k, k + depth), into the panel.
+void pack_weights(const Kernels& kernels, DeviceView w, std::int64_t row, std::int64_t rows,
+                  std::int64_t k, std::int64_t depth, const Scratch& scratch) {
+  if (!is_quantised(w.dtype())) {
+    kernels.pack_columns(address(w, row, k), element_of(w.dtype()), w.cols(), rows, depth,
+                         scratch.panel);
+    return;
+  }
+  for (std::int64_t r = 0; r < rows; ++r) {
+    kernels.expand(address(w, row + r), block_type_of(w.dtype()), k, depth,
+                   scratch.wide + r * kSumDepth);
+  }
+  kernels.pack_columns(scratch.wide, Element::kF32, kSumDepth, rows, depth, scratch.panel);
+}
 
 void accumulate_depth(const Kernels& kernels, DeviceView a, DeviceView w, const Block& block,
                       std::int64_t k, const Scratch& scratch) {
@@ -72,13 +95,26 @@ void accumulate_depth(const Kernels& kernels, DeviceView a, DeviceView w, const 
                   scratch.a + r * kRowStride);
   }
   for (std::int64_t c = 0; c < block.cols; c += kPanelCols) {
-    kernels.pack_columns(address(w, block.col + c, k), element_of(w.dtype()), w.cols(),
-                         std::min(kPanelCols, block.cols - c), depth, scratch.panel);
+    pack_weights(kernels, w, block.col + c, std::min(kPanelCols, block.cols - c), k, depth,
+                 scratch);
     for (std::int64_t r = 0; r < block.rows; r += kStripRows) {
       kernels.multiply(
           scratch.a + r * kRowStride, scratch.panel, std::min(kStripRows, block.rows - r), depth,
           k == 0 ? Start::kZero : Start::kAdd, scratch.sums + r * kMaxCols + c, kMaxCols);
     }
+  }
+}
+
+// The same sums straight from the blocks of `w`, one row of `a` after the other.
+void accumulate_dots(const Kernels& kernels, DeviceView a, DeviceView w, const Block& block,
+                     std::int64_t k, const Scratch& scratch) {
+  const std::int64_t depth = std::min(kDotDepth, a.cols() - k);
+  const BlockRows rows{address(w, block.col, k), block_type_of(w.dtype()),
+                       row_bytes(w.dtype(), w.cols()), block.cols};
+  for (std::int64_t r = 0; r < block.rows; ++r) {
+    kernels.widen(address(a, block.row + r, k), element_of(a.dtype()), depth, scratch.a);
+    kernels.dots(rows, depth, scratch.a, k == 0 ? Start::kZero : Start::kAdd,
+                 scratch.sums + r * kMaxCols);
   }
 }
 
@@ -101,10 +137,12 @@ void store_block(const Kernels& kernels, const Block& block, const MatmulOptions
 
 void compute_block(const Kernels& kernels, DeviceView a, DeviceView w, const Block& block,
                    const MatmulOptions& options, const Scratch& scratch, DeviceView out) {
+  const bool from_blocks = is_quantised(w.dtype()) && options.phase == Phase::kDecode;
+  const auto accumulate = from_blocks ? accumulate_dots : accumulate_depth;
   std::int64_t k = 0;
   do {  // once even for depth 0: the empty sum is 0
-    accumulate_depth(kernels, a, w, block, k, scratch);
-    k += kSumDepth;
+    accumulate(kernels, a, w, block, k, scratch);
+    k += from_blocks ? kDotDepth : kSumDepth;
   } while (k < a.cols());
   store_block(kernels, block, options, scratch, out);
 }
@@ -112,7 +150,8 @@ void compute_block(const Kernels& kernels, DeviceView a, DeviceView w, const Blo
 }  // namespace
 
 std::int64_t matmul_scratch_floats() {
-  return kMaxRows * kRowStride + kSumDepth * kPanelCols + kMaxRows * kMaxCols;
+  return kMaxRows * kRowStride + kSumDepth * kPanelCols + kMaxRows * kMaxCols +
+         kPanelCols * kSumDepth;
 }
 
 void matmul(const Context& context, DeviceView a, DeviceView w, DeviceView out,

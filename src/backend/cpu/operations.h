@@ -33,15 +33,42 @@ struct Context {
 };
 
 inline Element element_of(DType dtype) {
-  TIDEKV_DCHECK(dtype != DType::kI32);
+  TIDEKV_DCHECK(dtype != DType::kI32 && !is_quantised(dtype));
   return dtype == DType::kF32   ? Element::kF32
          : dtype == DType::kF16 ? Element::kF16
                                 : Element::kBF16;
 }
+inline BlockType block_type_of(DType dtype) {
+  TIDEKV_DCHECK(is_quantised(dtype));
+  switch (dtype) {
+    case DType::kQ40:
+      return BlockType::kQ40;
+    case DType::kQ41:
+      return BlockType::kQ41;
+    case DType::kQ50:
+      return BlockType::kQ50;
+    case DType::kQ51:
+      return BlockType::kQ51;
+    case DType::kQ4K:
+      return BlockType::kQ4K;
+    case DType::kQ5K:
+      return BlockType::kQ5K;
+    case DType::kQ6K:
+      return BlockType::kQ6K;
+    default:
+      return BlockType::kQ80;
+  }
+}
 
-// Element `col` of row `row`.
+// Element `col` of row `row`; of a quantised row the block that begins there.
 inline std::byte* address(DeviceView view, std::int64_t row, std::int64_t col = 0) {
-  return view.device_ptr() + (row * view.cols() + col) * size_of(view.dtype());
+  const DTypeTraits traits = traits_of(view.dtype());
+  if (traits.block_len == 1) {
+    return view.device_ptr() + (row * view.cols() + col) * traits.block_bytes;
+  }
+  TIDEKV_DCHECK(col % traits.block_len == 0);
+  return view.device_ptr() + row * row_bytes(view.dtype(), view.cols()) +
+         row_bytes(view.dtype(), col);
 }
 inline float* floats(DeviceView view, std::int64_t row = 0) {
   return reinterpret_cast<float*>(address(view, row));

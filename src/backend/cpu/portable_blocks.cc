@@ -1,0 +1,280 @@
+// Block-quantised rows in plain C++.
+//
+// A group is 32 elements: a whole block, or an eighth of a block of 256. Blocks lie at any address.
+#include "backend/cpu/portable_blocks.h"
+
+#include <cstring>
+#include <type_traits>
+
+#include "tensor/dtype.h"
+
+namespace tidekv::cpu::portable {
+namespace {
+
+using Byte = unsigned char;
+
+constexpr std::int64_t kGroup = 32;
+constexpr std::int64_t kHalf = kGroup / 2;
+
+float f16_at(const Byte* from) {
+  std::uint16_t bits = 0;
+  std::memcpy(&bits, from, sizeof(bits));
+  return f16_to_float(bits);
+}
+
+// to[i] = scale * q[i].
+template <typename Number>
+void scale_group(const Number (&q)[kGroup], float scale, float* to) {
+  for (std::int64_t i = 0; i < kGroup; ++i) {
+    to[i] = scale * static_cast<float>(q[i]);
+  }
+}
+
+// to[i] = scale * q[i] + min.
+void scale_group(const Byte (&q)[kGroup], float scale, float min, float* to) {
+  for (std::int64_t i = 0; i < kGroup; ++i) {
+    to[i] = scale * static_cast<float>(q[i]) + min;
+  }
+}
+
+// The low halves of 16 bytes, then the high ones.
+void split_nibbles(const Byte* from, Byte (&q)[kGroup]) {
+  for (std::int64_t i = 0; i < kHalf; ++i) {
+    q[i] = from[i] & 0x0F;
+    q[i + kHalf] = from[i] >> 4;
+  }
+}
+
+// Four bits each from `from`, the fifth of element i from bit i of four bytes.
+void split_five_bits(const Byte* high, const Byte* from, Byte (&q)[kGroup]) {
+  split_nibbles(from, q);
+  for (std::int64_t i = 0; i < kGroup; ++i) {
+    q[i] = static_cast<Byte>(q[i] | (high[i / 8] >> (i % 8) & 1) << 4);
+  }
+}
+
+// Centred numbers: q - zero.
+void subtract(const Byte (&q)[kGroup], int zero, std::int8_t (&to)[kGroup]) {
+  for (std::int64_t i = 0; i < kGroup; ++i) {
+    to[i] = static_cast<std::int8_t>(q[i] - zero);
+  }
+}
+
+// How a block is laid out: its size in elements and bytes, and one group of it as floats.
+template <BlockType kType>
+struct Format;
+
+template <std::int64_t kBlockBytes>
+struct SmallBlock {
+  static constexpr std::int64_t kLen = kGroup;
+  static constexpr std::int64_t kBytes = kBlockBytes;
+};
+
+template <std::int64_t kBlockBytes>
+struct SuperBlock {
+  static constexpr std::int64_t kLen = 256;
+  static constexpr std::int64_t kBytes = kBlockBytes;
+};
+
+// f16 scale; 32 x i8.
+template <>
+struct Format<BlockType::kQ80> : SmallBlock<34> {
+  static void read(const Byte* block, std::int64_t /*group*/, float* to) {
+    std::int8_t q[kGroup];
+    std::memcpy(q, block + 2, sizeof(q));
+    scale_group(q, f16_at(block), to);
+  }
+};
+
+// f16 scale; 32 x 4 bits, 8 means zero.
+template <>
+struct Format<BlockType::kQ40> : SmallBlock<18> {
+  static void read(const Byte* block, std::int64_t /*group*/, float* to) {
+    Byte q[kGroup];
+    std::int8_t centred[kGroup];
+    split_nibbles(block + 2, q);
+    subtract(q, 8, centred);
+    scale_group(centred, f16_at(block), to);
+  }
+};
+
+// f16 scale, f16 minimum; 32 x 4 bits.
+template <>
+struct Format<BlockType::kQ41> : SmallBlock<20> {
+  static void read(const Byte* block, std::int64_t /*group*/, float* to) {
+    Byte q[kGroup];
+    split_nibbles(block + 4, q);
+    scale_group(q, f16_at(block), f16_at(block + 2), to);
+  }
+};
+
+// f16 scale; 32 fifth bits; 32 x 4 bits; 16 means zero.
+template <>
+struct Format<BlockType::kQ50> : SmallBlock<22> {
+  static void read(const Byte* block, std::int64_t /*group*/, float* to) {
+    Byte q[kGroup];
+    std::int8_t centred[kGroup];
+    split_five_bits(block + 2, block + 6, q);
+    subtract(q, 16, centred);
+    scale_group(centred, f16_at(block), to);
+  }
+};
+
+// f16 scale, f16 minimum; 32 fifth bits; 32 x 4 bits.
+template <>
+struct Format<BlockType::kQ51> : SmallBlock<24> {
+  static void read(const Byte* block, std::int64_t /*group*/, float* to) {
+    Byte q[kGroup];
+    split_five_bits(block + 4, block + 8, q);
+    scale_group(q, f16_at(block), f16_at(block + 2), to);
+  }
+};
+
+// Scale and minimum of a group of a kQ4K or kQ5K block: twelve bytes hold eight of each in 6 bits.
+// The last four of each have their low bits in bytes 8 to 11, their high ones on top of the others.
+struct GroupScale {
+  float scale;
+  float min;
+};
+
+GroupScale group_scale(const Byte* block, std::int64_t group) {
+  const Byte* packed = block + 4;
+  int scale = packed[group % 4] & 0x3F;
+  int min = packed[4 + group % 4] & 0x3F;
+  if (group >= 4) {
+    scale = (packed[4 + group] & 0x0F) | (packed[group - 4] >> 6 << 4);
+    min = (packed[4 + group] >> 4) | (packed[group] >> 6 << 4);
+  }
+  return {f16_at(block) * static_cast<float>(scale), f16_at(block + 2) * static_cast<float>(min)};
+}
+
+// f16 scale, f16 minimum, 8 scales and minima of groups; 4 bits each, two groups in 32 bytes.
+template <>
+struct Format<BlockType::kQ4K> : SuperBlock<144> {
+  static void read(const Byte* block, std::int64_t group, float* to) {
+    const Byte* from = block + 16 + group / 2 * kGroup;
+    const auto shift = static_cast<unsigned>(group % 2 * 4);
+    Byte q[kGroup];
+    for (std::int64_t i = 0; i < kGroup; ++i) {
+      q[i] = from[i] >> shift & 0x0F;
+    }
+    const GroupScale group_scales = group_scale(block, group);
+    scale_group(q, group_scales.scale, -group_scales.min, to);
+  }
+};
+
+// As kQ4K, with the fifth bits of group g in bit g of 32 bytes before the others.
+template <>
+struct Format<BlockType::kQ5K> : SuperBlock<176> {
+  static void read(const Byte* block, std::int64_t group, float* to) {
+    const Byte* high = block + 16;
+    const Byte* from = block + 48 + group / 2 * kGroup;
+    const auto shift = static_cast<unsigned>(group % 2 * 4);
+    const auto bit = static_cast<unsigned>(group);
+    Byte q[kGroup];
+    for (std::int64_t i = 0; i < kGroup; ++i) {
+      q[i] = static_cast<Byte>((from[i] >> shift & 0x0F) | (high[i] >> bit & 1) << 4);
+    }
+    const GroupScale group_scales = group_scale(block, group);
+    scale_group(q, group_scales.scale, -group_scales.min, to);
+  }
+};
+
+// 128 bytes of low halves, 64 of high quarters, 16 x i8 scales (one for 16 elements), f16 scale;
+// 32 means zero. Half a block is four groups: the low halves of 64 bytes, then the high ones; the
+// quarters of each group are two more bits of 32 bytes.
+template <>
+struct Format<BlockType::kQ6K> : SuperBlock<210> {
+  static void read(const Byte* block, std::int64_t group, float* to) {
+    const std::int64_t half = group / 4;
+    const std::int64_t part = group % 4;
+    const Byte* low = block + half * 64 + part % 2 * kGroup;
+    const Byte* high = block + 128 + half * kGroup;
+    const auto low_shift = static_cast<unsigned>(part / 2 * 4);
+    const auto high_shift = static_cast<unsigned>(part * 2);
+    const float scale = f16_at(block + 208);
+    std::int8_t scales[2];
+    std::memcpy(scales, block + 192 + group * 2, sizeof(scales));
+    const float of_group[2] = {scale * static_cast<float>(scales[0]),
+                               scale * static_cast<float>(scales[1])};
+    for (std::int64_t i = 0; i < kGroup; ++i) {
+      const int q = (low[i] >> low_shift & 0x0F) | (high[i] >> high_shift & 3) << 4;
+      to[i] = of_group[i / kHalf] * static_cast<float>(q - 32);
+    }
+  }
+};
+
+template <BlockType kType>
+using Constant = std::integral_constant<BlockType, kType>;
+
+// Calls body with the type as a compile-time constant.
+template <typename Body>
+void with_block_type(BlockType type, const Body& body) {
+  switch (type) {
+    case BlockType::kQ80:
+      return body(Constant<BlockType::kQ80>{});
+    case BlockType::kQ40:
+      return body(Constant<BlockType::kQ40>{});
+    case BlockType::kQ41:
+      return body(Constant<BlockType::kQ41>{});
+    case BlockType::kQ50:
+      return body(Constant<BlockType::kQ50>{});
+    case BlockType::kQ51:
+      return body(Constant<BlockType::kQ51>{});
+    case BlockType::kQ4K:
+      return body(Constant<BlockType::kQ4K>{});
+    case BlockType::kQ5K:
+      return body(Constant<BlockType::kQ5K>{});
+    case BlockType::kQ6K:
+      return body(Constant<BlockType::kQ6K>{});
+  }
+}
+
+// Elements [i, i + 32) of a row, i a multiple of 32.
+template <BlockType kType>
+void read_group(const Byte* row, std::int64_t i, float* to) {
+  using Block = Format<kType>;
+  Block::read(row + i / Block::kLen * Block::kBytes, i % Block::kLen / kGroup, to);
+}
+
+// 32 partial sums, then one fixed tree.
+template <BlockType kType>
+float dot(const Byte* row, std::int64_t n, const float* a) {
+  float sums[kGroup] = {};
+  for (std::int64_t i = 0; i < n; i += kGroup) {
+    float values[kGroup];
+    read_group<kType>(row, i, values);
+    for (std::int64_t lane = 0; lane < kGroup; ++lane) {
+      sums[lane] += values[lane] * a[i + lane];
+    }
+  }
+  for (std::int64_t width = kGroup / 2; width > 0; width /= 2) {
+    for (std::int64_t lane = 0; lane < width; ++lane) {
+      sums[lane] += sums[lane + width];
+    }
+  }
+  return sums[0];
+}
+
+}  // namespace
+
+void expand(const void* row, BlockType type, std::int64_t first, std::int64_t n, float* to) {
+  with_block_type(type, [&]<BlockType kType>(Constant<kType>) {
+    for (std::int64_t i = 0; i < n; i += kGroup) {
+      read_group<kType>(static_cast<const Byte*>(row), first + i, to + i);
+    }
+  });
+}
+
+void dots(const BlockRows& w, std::int64_t n, const float* a, Start start, float* sums) {
+  with_block_type(w.type, [&]<BlockType kType>(Constant<kType>) {
+    const auto* row = static_cast<const Byte*>(w.data);
+    for (std::int64_t r = 0; r < w.rows; ++r) {
+      const float sum = dot<kType>(row, n, a);
+      sums[r] = start == Start::kZero ? sum : sums[r] + sum;
+      row += w.stride_bytes;
+    }
+  });
+}
+
+}  // namespace tidekv::cpu::portable
