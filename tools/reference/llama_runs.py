@@ -18,29 +18,34 @@ class AttentionState:
     """What reference_attention records and which cached rows it hides; one forward at a time."""
 
     def __init__(self):
-        self.recorded = None  # layer -> (queries [Hq, S, D], keys [Hkv, S, D]), both after RoPE
+        self.recorded = None  # layer -> (queries [Hq, rows, D], keys [Hkv, S, D]), both after RoPE
+        self.query_rows = slice(None)  # of the queries, what is recorded
         self.hidden_rows = None  # layer -> bool [Hkv, S]: prompt rows decode must not see
 
 
 STATE = AttentionState()
+QUERY_BLOCK = 4096  # rows whose logits, [QUERY_BLOCK, keys] of one head, exist at a time
 
 
 def reference_attention(module, query, key, value, attention_mask, scaling, **unused):
     """Causal attention, one head at a time, softmax in the dtype of the queries."""
     q, k, v = query[0], key[0], value[0]  # [heads, rows, D]; the batch is one prompt
-    num_rows, num_keys = q.shape[1], k.shape[1]
+    num_rows, before = q.shape[1], k.shape[1] - q.shape[1]
     group = q.shape[0] // k.shape[0]
     if STATE.recorded is not None:
-        STATE.recorded[module.layer_idx] = (q, k)
-    future = torch.ones(num_rows, num_keys, dtype=torch.bool).triu(num_keys - num_rows + 1)
+        STATE.recorded[module.layer_idx] = (q[:, STATE.query_rows].clone(), k)
     out = torch.empty_like(q)
-    for head in range(q.shape[0]):
-        logits = (q[head] @ k[head // group].T) * scaling
-        logits.masked_fill_(future, -torch.inf)
-        if STATE.hidden_rows is not None:
-            hidden = STATE.hidden_rows[module.layer_idx][head // group]
-            logits[:, :hidden.shape[0]].masked_fill_(hidden, -torch.inf)
-        out[head] = torch.softmax(logits, dim=-1) @ v[head // group]
+    for begin in range(0, num_rows, QUERY_BLOCK):
+        rows = slice(begin, min(begin + QUERY_BLOCK, num_rows))
+        num_keys = before + rows.stop
+        future = torch.ones(rows.stop - begin, num_keys, dtype=torch.bool).triu(before + begin + 1)
+        for head in range(q.shape[0]):
+            logits = (q[head, rows] @ k[head // group, :num_keys].T) * scaling
+            logits.masked_fill_(future, -torch.inf)
+            if STATE.hidden_rows is not None:
+                hidden = STATE.hidden_rows[module.layer_idx][head // group]
+                logits[:, :hidden.shape[0]].masked_fill_(hidden, -torch.inf)
+            out[head, rows] = torch.softmax(logits, dim=-1) @ v[head // group, :num_keys]
     return out.transpose(0, 1)[None], None  # [1, rows, heads, D]
 
 
@@ -82,19 +87,28 @@ def load_float64(folder):
     return model
 
 
+def record_hidden(model, rows, layers, hidden):
+    """Appends to `hidden` the given rows [n, d] after each layer; returns what to remove."""
+    def hook(module, inputs, output):
+        hidden.append(output[0, rows].clone())
+
+    return [model.model.layers[layer].register_forward_hook(hook) for layer in layers]
+
+
 class Run:
     """One forward over `ids`, of which the first `num_prompt` are the prompt.
 
-    hidden: per layer [num_prompt, d], before the final norm. logits: [n, vocab] for the rows from
-    the last of the prompt to the last of `ids`. recorded: see AttentionState, `reference` only.
+    hidden: per layer [num_prompt, d], before the final norm, or only the given layers and rows.
+    logits: [n, vocab] for the rows from the last of the prompt to the last of `ids`. recorded: see
+    AttentionState, `reference` only.
     """
 
     @torch.no_grad()
-    def __init__(self, model, ids, num_prompt):
+    def __init__(self, model, ids, num_prompt, layers=None, rows=None):
         self.hidden = []
-        hooks = [layer.register_forward_hook(
-            lambda module, inputs, output: self.hidden.append(output[0, :num_prompt].clone()))
-            for layer in model.model.layers]
+        layers = range(model.config.num_hidden_layers) if layers is None else layers
+        hooks = record_hidden(model, slice(num_prompt) if rows is None else rows, layers,
+                              self.hidden)
         STATE.recorded = {}
         output = model(torch.tensor([ids]), use_cache=False,
                        logits_to_keep=len(ids) - num_prompt + 1)
@@ -102,7 +116,7 @@ class Run:
         self.logits = output.logits[0]
         for hook in hooks:
             hook.remove()
-        assert len(self.hidden) == model.config.num_hidden_layers
+        assert len(self.hidden) == len(layers)
         assert all(h.dtype == model.dtype for h in self.hidden) and self.logits.dtype == model.dtype
 
 
@@ -142,14 +156,17 @@ def prefill(model, ids):
 
 
 @torch.no_grad()
-def greedy(model, cache, logits, position, count, hidden_rows=None):
+def greedy(model, cache, logits, position, count, hidden_rows=None, seen=None):
     """`count` ids from `logits` on, never stopping at an end token; changes `cache`.
 
-    Also the lead of each chosen logit over the second best. hidden_rows: see AttentionState.
+    Also the lead of each chosen logit over the second best. hidden_rows: see AttentionState. The
+    logits of each step are appended to the list `seen`.
     """
     ids, leads = [], []
     STATE.hidden_rows = hidden_rows
     while True:
+        if seen is not None:
+            seen.append(logits)
         best = torch.topk(logits, 2)
         ids.append(best.indices[0].item())
         leads.append((best.values[0] - best.values[1]).item())

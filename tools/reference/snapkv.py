@@ -7,7 +7,8 @@ KERNEL = 7
 
 
 def pooled_scores(queries, keys):
-    """Scores of the prefix positions [Hkv, S - WINDOW]. queries [Hq, S, D], keys [Hkv, S, D].
+    """Scores of the prefix positions [Hkv, S - WINDOW]. queries [Hq, S, D] or only its last WINDOW
+    rows, keys [Hkv, S, D].
 
     Softmax over all S keys, causal inside the window; prefix columns only; sum over the window's
     rows; mean over the query heads of a KV head; then the largest of the KERNEL prefix neighbours.
@@ -18,7 +19,7 @@ def pooled_scores(queries, keys):
     future = torch.ones(WINDOW, num_keys, dtype=torch.bool).triu(prefix + 1)
     summed = []
     for head in range(queries.shape[0]):
-        logits = (queries[head, prefix:] @ keys[head // group].T) / dim ** 0.5
+        logits = (queries[head, -WINDOW:] @ keys[head // group].T) / dim ** 0.5
         weights = torch.softmax(logits.masked_fill(future, -torch.inf), dim=-1)
         summed.append(weights[:, :prefix].sum(0))
     scores = torch.stack(summed).view(keys.shape[0], group, prefix).mean(1)
