@@ -259,7 +259,8 @@ TEST(Engine, RefusesAnEmptyPath) {
   const Result<Engine> engine = Engine::load("", {});
   ASSERT_FALSE(engine.ok());
   EXPECT_EQ(engine.error().code, ErrorCode::kInvalidArgument);
-  EXPECT_EQ(engine.error().message, "-m: the path is empty; expected a model folder");
+  EXPECT_EQ(engine.error().message,
+            "-m: the path is empty; expected a model folder or a GGUF file");
 }
 
 TEST(Engine, UnknownMethodListsTheNames) {

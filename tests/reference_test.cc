@@ -38,7 +38,8 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::Values(kNeedle, "toy2", "toy-untied-llama3", "toy-f16",
                                          "toy-llama2", "toy-rope-freqs", "toy-odd-head",
                                          "toy-biased", "toy-linear-rope", "toy-mistral",
-                                         "toy-qwen2", "toy-qwen3"),
+                                         "toy-qwen2", "toy-qwen3", "toy-quantised",
+                                         "toy-quantised-qwen2", "toy-k-quantised"),
                        ::testing::Values(ComputeType::kF32, ComputeType::kBF16)),
     case_name);
 

@@ -144,6 +144,9 @@ class InspectCommand final : public Command {
     TIDEKV_TRY(check_model_flags(model_));
     TIDEKV_ASSIGN(const ModelListing listing, list_model(*model_.path));
     const Result<Engine> engine = load_engine(model_);
+    if (!engine.ok() && engine.error().code == ErrorCode::kInvalidArgument) {
+      return engine.error();  // of a flag, not of the model
+    }
     StdoutText output;
     output.write(format_ == ReportFormat::kJson ? inspect_json(listing, engine)
                                                 : inspect_text(listing, engine));

@@ -92,7 +92,7 @@ Status PlanCommand::check_flags() const {
     }
   }
   if (shape_.has_value() == model_.path.has_value()) {
-    return usage("give either -m FOLDER or --shape NAME");
+    return usage("give either -m PATH or --shape NAME");
   }
   if (shape_ && prompt_.given()) {
     return usage("a published shape has no tokenizer; give --prompt-len N instead of -p or -f");
