@@ -251,8 +251,8 @@ TEST(Engine, SaysWhichTokenIdsTheVocabularyHas) {
               R"("added_tokens": [{"id": 259, "content": "<x>", "single_word": false,
                  "lstrip": false, "rstrip": false, "normalized": false, "special": true}, )");
   EXPECT_EQ(copy.error(), copy.path() +
-                              "/tokenizer.json: the largest id is 259; config.json's vocab_size "
-                              "of 259 allows ids from 0 to 258");
+                              ": the tokenizer's largest id is 259; expected at most 258, the last "
+                              "of the model's 259 tokens");
 }
 
 TEST(Engine, RefusesAnEmptyPath) {

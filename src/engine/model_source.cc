@@ -17,9 +17,9 @@ Result<ModelSource> ModelSource::open(const std::string& path) {
   // An id the model has no row for would read past its matrices.
   if (tokenizer->vocab_size() > model.config.vocab_size) {
     return Error{ErrorCode::kBadFile,
-                 path + ": the tokenizer has ids up to " +
-                     std::to_string(tokenizer->vocab_size() - 1) + "; expected none beyond " +
-                     std::to_string(model.config.vocab_size - 1) + ", as the model has " +
+                 path + ": the tokenizer's largest id is " +
+                     std::to_string(tokenizer->vocab_size() - 1) + "; expected at most " +
+                     std::to_string(model.config.vocab_size - 1) + ", the last of the model's " +
                      std::to_string(model.config.vocab_size) + " tokens"};
   }
   return ModelSource{std::move(model), std::move(tokenizer)};
