@@ -83,6 +83,9 @@ void add_prompt_flags(Flags& flags, PromptFlags& prompt) {
   flags.on_off("--no-bos", prompt.no_bos, "no begin-of-text token in front");
   flags.on_off("--parse-special", prompt.parse_special,
                "text that spells a special token becomes that token");
+  flags.on_off("--chat", prompt.chat, "the prompt is a message, put in the model's own chat form");
+  flags.text({"--system", "TEXT", "with --chat: the message before it that sets the tone"},
+             prompt.system);
 }
 
 Status check_prompt_flags(const PromptFlags& flags) {
@@ -92,6 +95,14 @@ Status check_prompt_flags(const PromptFlags& flags) {
   if (!flags.given()) {
     return Error{ErrorCode::kInvalidArgument,
                  "no prompt; give one with -p TEXT or -f FILE (-f - reads stdin)"};
+  }
+  if (flags.system && !flags.chat) {
+    return Error{ErrorCode::kInvalidArgument, "--system is a message of a chat; add --chat"};
+  }
+  if (flags.chat && (flags.no_bos || flags.parse_special)) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "--chat decides about special tokens itself; leave out --no-bos and "
+                 "--parse-special"};
   }
   if (flags.file && flags.file->empty()) {
     return Error{ErrorCode::kInvalidArgument,
@@ -134,6 +145,14 @@ Result<std::string> read_prompt(const PromptFlags& flags, const PromptLimit& lim
 
 Result<std::vector<std::int32_t>> tokenize_prompt(const Engine& engine, const PromptFlags& flags,
                                                   const std::string& text) {
+  if (flags.chat) {
+    std::vector<ChatMessage> messages;
+    if (flags.system) {
+      messages.push_back({"system", *flags.system});
+    }
+    messages.push_back({"user", text});
+    return engine.tokenize_chat(messages);
+  }
   TIDEKV_ASSIGN(
       std::vector<std::int32_t> ids,
       engine.tokenize(text, {.add_bos = !flags.no_bos, .parse_special = flags.parse_special}));

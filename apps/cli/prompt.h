@@ -18,6 +18,8 @@ struct PromptFlags {
   bool escapes = false;
   bool no_bos = false;
   bool parse_special = false;
+  bool chat = false;                  // the text is a user's message
+  std::optional<std::string> system;  // what precedes it
 
   bool given() const { return text || file; }
 };

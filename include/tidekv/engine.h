@@ -94,6 +94,10 @@ class Engine {
 
   Result<std::vector<std::int32_t>> tokenize(std::string_view text,
                                              const TokenizeOptions& options) const;
+  // The ids of a conversation in the form the model was trained on, its own chat template's, up to
+  // the opening of the assistant's next turn. What the messages say never becomes a special token,
+  // so no text can forge a turn. An error if the model has no template, or refuses the messages.
+  Result<std::vector<std::int32_t>> tokenize_chat(const std::vector<ChatMessage>& messages) const;
   // The vocabulary's spelling of one token, for listings.
   std::string token_text(std::int32_t id) const;
   // The text the ids stand for; special tokens are left out.

@@ -4,6 +4,7 @@
 #include <system_error>
 #include <utility>
 
+#include "engine/chat_source.h"
 #include "engine/model_source.h"
 #include "engine/request_runner.h"
 #include "engine/values_not_exceptions.h"
@@ -147,6 +148,16 @@ Result<std::vector<std::int32_t>> Engine::tokenize(std::string_view text,
   return values_not_exceptions([&] {
     return impl_->tokenizer().encode(
         text, {.add_bos = options.add_bos, .parse_special = options.parse_special});
+  });
+}
+
+Result<std::vector<std::int32_t>> Engine::tokenize_chat(
+    const std::vector<ChatMessage>& messages) const {
+  return values_not_exceptions([&]() -> Result<std::vector<std::int32_t>> {
+    TIDEKV_ASSIGN(const ChatSource chat, read_chat_source(impl_->info().path, impl_->source()));
+    TIDEKV_ASSIGN(const RenderedChat rendered, chat.chat_template.render(messages, chat.options));
+    return impl_->tokenizer().encode(
+        rendered.text, {.parse_special = true, .protected_ranges = rendered.user_ranges});
   });
 }
 
