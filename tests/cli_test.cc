@@ -3,114 +3,33 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
-namespace tidekv {
+#include "system/program.h"
+
+namespace tidekv::testing {
 namespace {
 
 using nlohmann::json;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::MatchesRegex;
-using testing::Not;
-using testing::StartsWith;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
+using ::testing::Not;
+using ::testing::StartsWith;
 
-const std::string kProgram = TIDEKV_BINARY_DIR "/tidekv";
-const std::string kModel = TIDEKV_SOURCE_DIR "/models/needle";
-
-std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream content;
-  content << file.rdbuf();
-  return content.str();
-}
-
-void write_file(const std::string& path, const std::string& content) {
-  std::ofstream(path, std::ios::binary) << content;
-}
-
-bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
-
-struct Outcome {
-  int exit_code = -1;  // negative: the signal that ended it
-  std::string out;
-  std::string err;
-};
-
-class Cli : public testing::Test {
+class Cli : public ProgramTest {
  protected:
-  void SetUp() override {
-    std::string pattern = testing::TempDir() + "tidekv_cli_XXXXXX";
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override {
-    for (const char* name : {"in", "out", "err", "a", "b", "a.json", "b.json", "a.csv"}) {
-      ::unlink(path(name).c_str());
-    }
-    ::rmdir(folder_.c_str());
-  }
-
-  std::string path(const std::string& name) const { return folder_ + "/" + name; }
-
-  // Starts the program with stdin from the file "in" and output to the files "out" and "err".
-  pid_t start(std::vector<std::string> arguments, const std::string& out) {
-    arguments.insert(arguments.begin(), kProgram);
-    std::vector<char*> argv;
-    argv.reserve(arguments.size() + 1);
-    for (std::string& argument : arguments) {
-      argv.push_back(argument.data());
-    }
-    argv.push_back(nullptr);
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, 0, path("in").c_str(), O_RDONLY | O_CREAT, 0600);
-    posix_spawn_file_actions_addopen(&actions, 1, out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    posix_spawn_file_actions_addopen(&actions, 2, path("err").c_str(), O_WRONLY | O_CREAT | O_TRUNC,
-                                     0600);
-    pid_t pid = -1;
-    const int failure =
-        ::posix_spawn(&pid, kProgram.c_str(), &actions, nullptr, argv.data(), environ);
-    posix_spawn_file_actions_destroy(&actions);
-    EXPECT_EQ(failure, 0) << kProgram;
-    return pid;
-  }
-
-  Outcome finish(pid_t pid) {
-    int status = 0;
-    EXPECT_EQ(::waitpid(pid, &status, 0), pid);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), read_file(path("out")),
-            read_file(path("err"))};
-  }
-
-  Outcome run(const std::vector<std::string>& arguments, const std::string& out = "") {
-    return finish(start(arguments, out.empty() ? path("out") : out));
-  }
-
-  // `tidekv COMMAND -m needle ARGUMENTS`.
-  Outcome needle(const std::string& command, const std::vector<std::string>& arguments) {
-    std::vector<std::string> all = {command, "-m", kModel};
-    all.insert(all.end(), arguments.begin(), arguments.end());
-    return run(all);
-  }
-
-  static json examples() { return json::parse(read_file(kModel + "/examples.json")); }
-
- private:
-  std::string folder_;
+  static json examples() { return json::parse(read_file(kNeedle + "/examples.json")); }
 };
 
 std::vector<std::string> operator+(std::vector<std::string> a, const std::vector<std::string>& b) {
@@ -269,7 +188,7 @@ TEST_F(Cli, AsksForWhatIsMissing) {
   EXPECT_EQ(run({}).exit_code, 2);
   EXPECT_EQ(run({"walk"}).exit_code, 2);
   EXPECT_THAT(run({"walk"}).err, HasSubstr("'walk' is not a command"));
-  EXPECT_THAT(run({"-m", kModel, "-p", "a"}).err, HasSubstr("the first word is run, plan"));
+  EXPECT_THAT(run({"-m", kNeedle, "-p", "a"}).err, HasSubstr("the first word is run, plan"));
   EXPECT_THAT(run({"run", "-p", "a"}).err, HasSubstr("with -m PATH"));
   EXPECT_THAT(needle("run", {}).err, HasSubstr("-p TEXT or -f FILE"));
   EXPECT_THAT(needle("plan", {}).err, HasSubstr("--prompt-len"));
@@ -306,7 +225,7 @@ TEST_F(Cli, RefusesAHugeFileBeforeReadingIt) {
 }
 
 TEST_F(Cli, StopsReadingAnEndlessStdin) {
-  const std::string command = kProgram + " run -m " + kModel + " -f - </dev/zero 2>" + path("err");
+  const std::string command = kProgram + " run -m " + kNeedle + " -f - </dev/zero 2>" + path("err");
   EXPECT_EQ(WEXITSTATUS(std::system(command.c_str())), 2);
   EXPECT_THAT(read_file(path("err")), HasSubstr("stdin: more than 1,048,576 bytes; a context of "
                                                 "32,768 tokens holds at most 1,048,576 bytes"));
@@ -335,7 +254,7 @@ TEST_F(Cli, EscapesControlBytesInMessages) {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they map more than this
 // The stacks of a thousand threads exceed this address space; the model and one thread do not.
 TEST_F(Cli, NamesTheNumberOfThreadsTheSystemRefuses) {
-  const std::string command = "ulimit -v 1000000 && exec " + kProgram + " run -m " + kModel +
+  const std::string command = "ulimit -v 1000000 && exec " + kProgram + " run -m " + kNeedle +
                               " -p a -n 1 -t 1000 2>" + path("err");
   EXPECT_EQ(WEXITSTATUS(std::system(command.c_str())), 5);
   EXPECT_THAT(read_file(path("err")),
@@ -367,7 +286,7 @@ TEST_F(Cli, ReportsWritesThatFail) {
   EXPECT_EQ(report.exit_code, 3);
   EXPECT_THAT(report.err, HasSubstr("/dev/full: cannot write"));
   const Outcome text =
-      run({"run", "-m", kModel, "-p", "a", "-n", "9", "--ignore-eos"}, "/dev/full");
+      run({"run", "-m", kNeedle, "-p", "a", "-n", "9", "--ignore-eos"}, "/dev/full");
   EXPECT_EQ(text.exit_code, 1);
   EXPECT_THAT(text.err, HasSubstr("stdout: cannot write"));
 }
@@ -387,7 +306,7 @@ TEST_F(Cli, RefusesToOverwriteWhatItReads) {
             2);
   EXPECT_EQ(read_file(path("in")), "hello");
   const Outcome model =
-      needle("run", run_it + std::vector<std::string>{"--timeline", kModel + "/config.json"});
+      needle("run", run_it + std::vector<std::string>{"--timeline", kNeedle + "/config.json"});
   EXPECT_EQ(model.exit_code, 2);
   EXPECT_THAT(model.err, HasSubstr("would overwrite"));
   const Outcome twice = needle(
@@ -399,7 +318,7 @@ TEST_F(Cli, RefusesToOverwriteWhatItReads) {
 
 TEST_F(Cli, AnswersEvenIfItsMessagesCannotBeWritten) {
   const std::string command =
-      kProgram + " run -m " + kModel + " -p hi -n 3 --temp 0 >" + path("out") + " 2>/dev/full";
+      kProgram + " run -m " + kNeedle + " -p hi -n 3 --temp 0 >" + path("out") + " 2>/dev/full";
   EXPECT_EQ(std::system(command.c_str()), 0);
   EXPECT_FALSE(read_file(path("out")).empty());
 }
@@ -551,7 +470,7 @@ TEST_F(Cli, StopsWithinASecondOfCtrlC) {
        {std::vector<std::string>{"--method", "tidekv-snap", "--chunk", "64"},
         std::vector<std::string>{"--method", "snapkv"}}) {
     const pid_t pid = start(
-        std::vector<std::string>{"run", "-v", "-m", kModel, "-f", path("a"), "-t", "1"} + method,
+        std::vector<std::string>{"run", "-v", "-m", kNeedle, "-f", path("a"), "-t", "1"} + method,
         path("out"));
     wait_for(path("err"), "plan: ");
     std::this_thread::sleep_for(std::chrono::milliseconds(500));  // into the prefill
@@ -568,7 +487,7 @@ TEST_F(Cli, StopsWithinASecondOfCtrlC) {
 TEST_F(Cli, ShowsLayerSpeedAndTimeLeftOfALongPrefill) {
   write_file(path("a"), long_prompt());
   ASSERT_EQ(::setenv("TIDEKV_BACKEND", "cpu-portable", 1), 0);
-  const pid_t pid = start({"run", "-m", kModel, "-f", path("a"), "-t", "1"}, path("out"));
+  const pid_t pid = start({"run", "-m", kNeedle, "-f", path("a"), "-t", "1"}, path("out"));
   ::unsetenv("TIDEKV_BACKEND");
   wait_for(path("err"), " left\n");
   ASSERT_EQ(::kill(pid, SIGINT), 0);
@@ -584,4 +503,4 @@ TEST_F(Cli, ShowsNoProgressForAQuickPrefill) {
 }
 
 }  // namespace
-}  // namespace tidekv
+}  // namespace tidekv::testing
