@@ -7,6 +7,11 @@ Deterministic: running it again changes nothing. Files that a fuzzer found (foun
 import json
 import pathlib
 import struct
+import sys
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "tools" / "reference"))
+import chat_language_cases
+import chat_templates
 
 CORPUS = pathlib.Path(__file__).resolve().parent / "corpus"
 
@@ -264,9 +269,45 @@ def tokenizer():
     write("tokenizer", "not_an_object", "[]")
 
 
+def chat_template():
+    for name, template in chat_templates.FAMILIES.items():
+        assert len(template.encode()) <= 4096  # replay cuts it at every byte
+        write("chat_template", f"valid_{name}", template)
+    valid = {
+        "filters": chat_language_cases.FILTERS, "methods": chat_language_cases.METHODS,
+        "operators": chat_language_cases.OPERATORS, "statements": chat_language_cases.STATEMENTS,
+        "tests": chat_language_cases.TESTS, "white_space": chat_language_cases.WHITE_SPACE,
+    }
+    for name, templates in valid.items():
+        size = 0
+        for number, template in enumerate(templates):  # cuts them into files of at most 4 KB
+            size += len(template.encode())
+            part = size // 3000
+            first = number == 0 or (size - len(template.encode())) // 3000 < part
+            group = template if first else group + template
+            assert len(group.encode()) <= 4096
+            write("chat_template", f"valid_{name}_{part}", group)
+    write("chat_template", "content", chat_templates.CHATML + "\0" + chat_templates.HOSTILE)
+    write("chat_template", "damaged_content", chat_templates.QWEN3.encode() + b"\0\xff</think>\xe2\x82")
+    for name, template in {
+            "class": "{{ ''.__class__.__mro__ }}", "include": "{% include '/etc/passwd' %}",
+            "deep": "{{ " + "(" * 5000, "deep_if": "{% if 1 %}" * 5000,
+            "doubling": "{% set n = namespace(s='ab') %}{% for i in range(99) %}"
+                        "{% set n.s = n.s + n.s %}{% endfor %}",
+            "macro": "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+            "huge_range": "{{ range(10 ** 18) | list }}", "overflow": "{{ 2 ** 62 * 4 }}",
+            "long_loop": "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}"
+                         "{% endfor %}",
+            "division": "{{ 1 // 0 }}", "open_string": "{{ 'a", "open_comment": "{# a",
+            "open_raw": "{% raw %} a", "escape": "{{ '\\ud800' }}"}.items():
+        write("chat_template", name, template)
+    write("chat_template", "not_utf8", b"a\xff{{ b }}")
+
+
 if __name__ == "__main__":
     safetensors()
     gguf()
     shard_index()
     config()
     tokenizer()
+    chat_template()

@@ -43,7 +43,7 @@ class ChatTemplate {
   // What Transformers' apply_chat_template(tokenize=False) gives. An error is the template's own
   // refusal of these messages (kInvalidArgument), or a fault of the template.
   Result<RenderedChat> render(std::span<const ChatMessage> messages,
-                              const ChatOptions& options) const;
+                              const ChatOptions& options = {}) const;
 
  private:
   explicit ChatTemplate(std::unique_ptr<const TemplateTree> tree);

@@ -28,8 +28,8 @@ Value loop_attribute(const LoopState& loop, std::string_view name) {
   if (name == "length") {
     return Value{length};
   }
-  if (name == "depth" || name == "depth0") {
-    return Value{loop.depth - (name == "depth" ? 0 : 1)};
+  if (name == "depth" || name == "depth0") {  // of recursion, which there is none of
+    return Value{std::int64_t{name == "depth" ? 1 : 0}};
   }
   if (name == "previtem" && index > 0) {
     return (*loop.items)[loop.index - 1];

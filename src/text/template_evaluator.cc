@@ -239,7 +239,7 @@ Result<Value> TemplateInterpreter::slice(const Node& bounds, const Value& object
     std::int64_t buffer = 0;
     const std::int64_t* number = integer_of(part, buffer);
     if (number == nullptr && !part.is<NoneValue>()) {
-      return runtime_.error("a slice takes integers, not " + std::string(type_name(part)));
+      return Value{Undefined{"the slice", type_name(object)}};
     }
     if (number != nullptr) {  // far outside any text, and far from overflow
       constexpr std::int64_t kFar = std::int64_t{1} << 40;

@@ -115,16 +115,15 @@ Result<TemplateInterpreter::Flow> TemplateInterpreter::run_for(const Node& state
   TIDEKV_ASSIGN(const std::vector<Value>* items, loop_items(statement, scope));
   LoopState* loop = runtime_.make_loop();
   loop->items = items;
-  for (const Scope* outer = &scope; outer != nullptr; outer = outer->parent) {
-    loop->depth += outer->is_loop ? 1 : 0;
-  }
+  bool finished_turn = false;  // Jinja's else: no turn came to the end of the body
   for (; loop->index < items->size(); ++loop->index) {
     TIDEKV_ASSIGN(const Flow flow, run_turn(statement, scope, *loop, out));
+    finished_turn = finished_turn || flow == Flow::kNext;
     if (flow == Flow::kBreak) {
       break;
     }
   }
-  if (items->empty() && statement.children[4] != kNoNode) {
+  if (!finished_turn && statement.children[4] != kNoNode) {
     return execute(statement.children[4], *runtime_.make_scope(&scope), out);
   }
   return Flow::kNext;
@@ -134,7 +133,6 @@ Result<TemplateInterpreter::Flow> TemplateInterpreter::run_for(const Node& state
 Result<TemplateInterpreter::Flow> TemplateInterpreter::run_turn(const Node& statement, Scope& scope,
                                                                 LoopState& loop, TextBuilder& out) {
   Scope* inner = runtime_.make_scope(&scope);
-  inner->is_loop = true;
   TIDEKV_TRY(set_variable(*inner, "loop", Value{static_cast<const LoopState*>(&loop)}));
   TIDEKV_TRY(assign(statement.children[0], (*loop.items)[loop.index], *inner));
   auto flow = execute(statement.children[3], *inner, out);

@@ -136,6 +136,7 @@ Result<NodeId> ExpressionParser::call(NodeId callee) {
   } else if (target.kind != NodeKind::kName) {
     return bad("only functions, macros and methods can be called", ErrorCode::kUnsupported);
   }
+  tree_.nodes[static_cast<std::size_t>(callee)].kind = NodeKind::kNone;  // it is no value by itself
   TIDEKV_TRY(arguments(made));
   return add(std::move(made));
 }

@@ -153,7 +153,6 @@ Scope* TemplateRuntime::make_scope(Scope* parent) {
 
 void TemplateRuntime::release_scope(Scope& scope) {
   if (!scope.has_macro) {
-    scope.is_loop = false;
     scope.variables.clear();
     free_scopes_.push_back(&scope);
   }

@@ -62,7 +62,7 @@ std::string utf8_of(std::int32_t code);
 
 // What Python's str.isspace() says.
 bool is_python_space(std::int32_t code);
-// Bytes [begin, end) of `text` without white space at its ends.
+// Bytes of white space at the start, or the end, of `text`.
 std::size_t python_space_at_start(std::string_view text);
 std::size_t python_space_at_end(std::string_view text);
 

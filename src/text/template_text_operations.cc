@@ -86,7 +86,7 @@ Status split_at_space(TemplateRuntime& runtime, const MarkedText& text, std::int
   for (std::int64_t left = max_splits; at < text.bytes.size(); --left) {
     std::size_t end = at;
     if (left == 0) {
-      end = text.bytes.size() - python_space_at_end(text.bytes);
+      end = text.bytes.size();
     }
     while (left != 0 && end < text.bytes.size()) {
       const Character c = first_character(text.bytes.substr(end));

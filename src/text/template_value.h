@@ -86,13 +86,11 @@ struct Namespace {
 struct LoopState {
   const std::vector<Value>* items = nullptr;
   std::size_t index = 0;  // from 0
-  std::int64_t depth = 1;
 };
 
 // The variables of a block. Names live in the template.
 struct Scope {
   Scope* parent = nullptr;
-  bool is_loop = false;
   bool has_macro = false;  // a macro that stands in it, or in a block of it, may outlive the block
   std::vector<std::pair<std::string_view, Value>> variables;
 };
