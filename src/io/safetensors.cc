@@ -19,6 +19,7 @@ constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // the format's own cap
 // Three times what the largest models hold in all their files; bounds the time and the memory that
 // a header of its greatest length can take.
 constexpr std::int64_t kMaxTensors = 1 << 18;
+constexpr std::size_t kMaxDims = 16;
 constexpr IntRange kNotNegative = {0, INT64_MAX};
 
 struct ElementType {
@@ -204,6 +205,10 @@ Status HeaderReader::read_tensor(const std::string& name, const JsonObject& obje
   const FieldReader fields(object, file_ + ": tensor " + in_quotes(name));
   TIDEKV_ASSIGN(const ElementType* type, read_element_type(fields));
   TIDEKV_ASSIGN(std::vector<std::int64_t> shape, fields.integers("shape", kNotNegative));
+  if (shape.size() > kMaxDims) {
+    return bad_tensor(name, "shape has " + std::to_string(shape.size()) +
+                                " dimensions; expected at most " + std::to_string(kMaxDims));
+  }
   TIDEKV_ASSIGN(Range range, read_range(name, fields));
 
   const std::optional<std::int64_t> needed = bytes_of(shape, type->bits);

@@ -289,6 +289,21 @@ TEST(Safetensors, ReadsAHundredThousandTensors) {
   EXPECT_EQ(contents.value().tensors.size(), static_cast<std::size_t>(kTensors));
 }
 
+// Neither may a few tensors hold millions of numbers.
+TEST(Safetensors, RefusesMoreDimensionsThanAnyTensorHas) {
+  const auto with_dims = [](int num_dims) {
+    std::string shape = "1";
+    for (int i = 1; i < num_dims; ++i) {
+      shape += ",1";
+    }
+    return error_of(aligned_file_of(
+        R"({"a":{"dtype":"F32","shape":[)" + shape + R"(],"data_offsets":[0,4]}})", 4));
+  };
+  EXPECT_EQ(with_dims(16), "parsed");
+  EXPECT_THAT(with_dims(17), HasSubstr("w.safetensors: tensor 'a': shape has 17 dimensions; "
+                                       "expected at most 16"));
+}
+
 // A header of its greatest length, 100 MB, could name 1.7 million empty tensors and take seconds.
 TEST(Safetensors, RefusesMoreTensorsThanAnyModelHas) {
   constexpr int kMostTensors = 1 << 18;
