@@ -13,12 +13,12 @@ namespace {
 
 using Byte = unsigned char;
 
-// One f16 in all lanes.
-inline __m512 broadcast_f16(const Byte* at) {
-  short bits = 0;
-  __builtin_memcpy(&bits, at, sizeof(bits));
-  return _mm512_cvtph_ps(_mm256_set1_epi16(bits));
-}
+// Scales and minima of a row: two for 32 elements, or sixteen for 256.
+constexpr std::int64_t kScaleFloats = kDotDepth / 16;
+
+// What was stored is loaded again where it is needed. The compiler would rather shuffle it out of
+// registers, or gather it with shuffles, and shuffles are what everything here waits for.
+inline void keep_in_memory(const void* at) { __asm__ volatile("" : : "r"(at) : "memory"); }
 
 inline __m128i load_16_bytes(const Byte* at) {
   return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
@@ -59,113 +59,132 @@ inline __m512 to_floats(__m128i signed_bytes) {
   return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(signed_bytes));
 }
 
-// How a block is laid out, its size in elements and bytes, and how one unit of it (a block of 32, a
-// half of a block of 256) becomes vectors. portable_blocks.cc describes the bytes.
+// How a block is laid out, its size in bytes, how many scales and minima it has, and how one unit
+// of it (a block of 32, a half of a block of 256) becomes vectors. portable_blocks.cc describes the
+// bytes. Scales are read for several blocks before the first is used: from memory a scale comes
+// into all lanes by a load, without the shuffles that everything else waits for.
 template <BlockType kType>
 struct Format;
 
-template <std::int64_t kBlockBytes>
+// f16 numbers in front of 32 elements.
+template <std::int64_t kBlockBytes, std::int64_t kNumScales>
 struct SmallBlock {
   static constexpr std::int64_t kBytes = kBlockBytes;
+  static constexpr std::int64_t kScales = kNumScales;
   static constexpr int kUnits = 1;
   static constexpr int kVectors = 2;  // of a unit
+
+  static void read_scales(const Byte* blocks, std::int64_t count, float* to) {
+    alignas(32) short bits[kDotDepth / 32 * kScales];
+    for (std::int64_t b = 0; b < count; ++b) {
+      __builtin_memcpy(bits + b * kScales, blocks + b * kBytes, kScales * sizeof(short));
+      keep_in_memory(bits);
+    }
+    for (std::int64_t i = 0; i < count * kScales; i += kLanes) {
+      const __m256i some = _mm256_load_si256(reinterpret_cast<const __m256i*>(bits + i));
+      _mm512_store_ps(to + i, _mm512_cvtph_ps(some));
+    }
+  }
 };
 
 template <std::int64_t kBlockBytes>
 struct SuperBlock {
   static constexpr std::int64_t kBytes = kBlockBytes;
+  static constexpr std::int64_t kScales = 16;
   static constexpr int kUnits = 2;
   static constexpr int kVectors = 8;
 };
 
 template <>
-struct Format<BlockType::kQ80> : SmallBlock<34> {
-  static void read(const Byte* block, int /*unit*/, __m512 (&v)[kVectors]) {
-    const __m512 scale = broadcast_f16(block);
+struct Format<BlockType::kQ80> : SmallBlock<34, 1> {
+  static void read(const Byte* block, const float* scales, int /*unit*/, __m512 (&v)[kVectors]) {
+    const __m512 scale = _mm512_set1_ps(scales[0]);
     v[0] = _mm512_mul_ps(scale, to_floats(load_16_bytes(block + 2)));
     v[1] = _mm512_mul_ps(scale, to_floats(load_16_bytes(block + 18)));
   }
 };
 
 template <>
-struct Format<BlockType::kQ40> : SmallBlock<18> {
-  static void read(const Byte* block, int /*unit*/, __m512 (&v)[kVectors]) {
-    const __m512 table = _mm512_mul_ps(broadcast_f16(block), counting_from(-8.0F));
+struct Format<BlockType::kQ40> : SmallBlock<18, 1> {
+  static void read(const Byte* block, const float* scales, int /*unit*/, __m512 (&v)[kVectors]) {
+    const __m512 table = _mm512_mul_ps(counting_from(-8.0F), _mm512_set1_ps(scales[0]));
     pick_nibbles(block + 2, table, table, v[0], v[1]);
   }
 };
 
 template <>
-struct Format<BlockType::kQ41> : SmallBlock<20> {
-  static void read(const Byte* block, int /*unit*/, __m512 (&v)[kVectors]) {
+struct Format<BlockType::kQ41> : SmallBlock<20, 2> {
+  static void read(const Byte* block, const float* scales, int /*unit*/, __m512 (&v)[kVectors]) {
     const __m512 table =
-        _mm512_fmadd_ps(broadcast_f16(block), counting_from(0.0F), broadcast_f16(block + 2));
+        _mm512_fmadd_ps(counting_from(0.0F), _mm512_set1_ps(scales[0]), _mm512_set1_ps(scales[1]));
     pick_nibbles(block + 4, table, table, v[0], v[1]);
   }
 };
 
 template <>
-struct Format<BlockType::kQ50> : SmallBlock<22> {
-  static void read(const Byte* block, int /*unit*/, __m512 (&v)[kVectors]) {
+struct Format<BlockType::kQ50> : SmallBlock<22, 1> {
+  static void read(const Byte* block, const float* scales, int /*unit*/, __m512 (&v)[kVectors]) {
     const __m256i nibbles = split_nibbles(block + 6);
     // Without the fifth bit it is q - 16: the bits above the fourth are ones.
     const __m256i q = _mm256_mask_blend_epi8(
         load_mask(block + 2), _mm256_or_si256(nibbles, _mm256_set1_epi8(-16)), nibbles);
-    const __m512 scale = broadcast_f16(block);
+    const __m512 scale = _mm512_set1_ps(scales[0]);
     v[0] = _mm512_mul_ps(scale, to_floats(_mm256_castsi256_si128(q)));
     v[1] = _mm512_mul_ps(scale, to_floats(_mm256_extracti128_si256(q, 1)));
   }
 };
 
 template <>
-struct Format<BlockType::kQ51> : SmallBlock<24> {
-  static void read(const Byte* block, int /*unit*/, __m512 (&v)[kVectors]) {
+struct Format<BlockType::kQ51> : SmallBlock<24, 2> {
+  static void read(const Byte* block, const float* scales, int /*unit*/, __m512 (&v)[kVectors]) {
     const __m256i nibbles = split_nibbles(block + 8);
     const __m256i q = _mm256_mask_blend_epi8(load_mask(block + 4), nibbles,
                                              _mm256_or_si256(nibbles, _mm256_set1_epi8(16)));
-    const __m512 scale = broadcast_f16(block);
-    const __m512 min = broadcast_f16(block + 2);
+    const __m512 scale = _mm512_set1_ps(scales[0]);
+    const __m512 min = _mm512_set1_ps(scales[1]);
     v[0] = _mm512_fmadd_ps(scale, to_floats(_mm256_castsi256_si128(q)), min);
     v[1] = _mm512_fmadd_ps(scale, to_floats(_mm256_extracti128_si256(q, 1)), min);
   }
 };
 
-// Scales of the four groups of half a kQ4K or kQ5K block, then their minima.
-struct GroupScales {
-  alignas(32) float of[8];
+// Scales of the eight groups of a kQ4K or kQ5K block, then their minima.
+inline void read_group_scales(const Byte* block, float* to) {
+  std::uint32_t packed[3];
+  __builtin_memcpy(packed, block + 4, sizeof(packed));
+  const std::uint64_t low_scales = packed[0] & 0x3F3F3F3FU;
+  const std::uint64_t low_minima = packed[1] & 0x3F3F3F3FU;
+  const std::uint64_t scales = (packed[2] & 0x0F0F0F0FU) | (packed[0] >> 2 & 0x30303030U);
+  const std::uint64_t minima = (packed[2] >> 4 & 0x0F0F0F0FU) | (packed[1] >> 2 & 0x30303030U);
+  const __m128i bytes = _mm_set_epi64x(static_cast<long long>(low_minima | minima << 32),
+                                       static_cast<long long>(low_scales | scales << 32));
+  int both = 0;
+  __builtin_memcpy(&both, block, sizeof(both));
+  const __m512 of_block = _mm512_cvtph_ps(_mm256_set1_epi32(both));
+  const __m512 spread = _mm512_permutexvar_ps(
+      _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1), of_block);
+  _mm512_store_ps(to, _mm512_mul_ps(spread, _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes))));
+}
 
-  GroupScales(const Byte* block, int unit) {
-    unsigned packed[3];
-    __builtin_memcpy(packed, block + 4, sizeof(packed));
-    unsigned scales = packed[0] & 0x3F3F3F3FU;
-    unsigned minima = packed[1] & 0x3F3F3F3FU;
-    if (unit == 1) {
-      scales = (packed[2] & 0x0F0F0F0FU) | (packed[0] >> 2 & 0x30303030U);
-      minima = (packed[2] >> 4 & 0x0F0F0F0FU) | (packed[1] >> 2 & 0x30303030U);
+template <std::int64_t kBlockBytes>
+struct GroupedBlock : SuperBlock<kBlockBytes> {
+  static void read_scales(const Byte* blocks, std::int64_t count, float* to) {
+    for (std::int64_t b = 0; b < count; ++b) {
+      read_group_scales(blocks + b * kBlockBytes, to + b * SuperBlock<kBlockBytes>::kScales);
     }
-    const __m128i bytes = _mm_set_epi32(0, 0, static_cast<int>(minima), static_cast<int>(scales));
-    int both = 0;
-    __builtin_memcpy(&both, block, sizeof(both));
-    const __m256 of_block = _mm512_castps512_ps256(_mm512_cvtph_ps(_mm256_set1_epi32(both)));
-    const __m256 spread =
-        _mm256_permutevar8x32_ps(of_block, _mm256_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1));
-    _mm256_store_ps(of, _mm256_mul_ps(spread, _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes))));
   }
-  __m512 scale(int group) const { return _mm512_set1_ps(of[group]); }
-  __m512 min(int group) const { return _mm512_set1_ps(of[4 + group]); }
 };
 
 template <>
-struct Format<BlockType::kQ4K> : SuperBlock<144> {
-  static void read(const Byte* block, int unit, __m512 (&v)[kVectors]) {
-    const GroupScales scales(block, unit);
+struct Format<BlockType::kQ4K> : GroupedBlock<144> {
+  static void read(const Byte* block, const float* scales, int unit, __m512 (&v)[kVectors]) {
     const Byte* from = block + 16 + unit * 64;
     const __m512 count = counting_from(0.0F);
     TIDEKV_UNROLL
     for (int pair = 0; pair < 2; ++pair) {
-      const int g = 2 * pair;
-      const __m512 low = _mm512_fmsub_ps(scales.scale(g), count, scales.min(g));
-      const __m512 high = _mm512_fmsub_ps(scales.scale(g + 1), count, scales.min(g + 1));
+      const float* scale = scales + 4 * unit + 2 * pair;
+      const __m512 low = _mm512_fmsub_ps(count, _mm512_set1_ps(scale[0]), _mm512_set1_ps(scale[8]));
+      const __m512 high =
+          _mm512_fmsub_ps(count, _mm512_set1_ps(scale[1]), _mm512_set1_ps(scale[9]));
       pick_nibbles(from + 32 * pair, low, high, v[4 * pair], v[4 * pair + 2]);
       pick_nibbles(from + 32 * pair + 16, low, high, v[4 * pair + 1], v[4 * pair + 3]);
     }
@@ -177,58 +196,87 @@ inline __m512i shifts(short left, short right) {
   return _mm512_inserti64x4(_mm512_set1_epi16(left), _mm256_set1_epi16(right), 1);
 }
 
-// The low halves of 64 bytes with the bits of `above` on top, or the high halves.
+// The low halves of 64 bytes with the bits of `above` on top.
 inline __m512i with_bits(__m512i nibbles, __m512i above, short bits) {
-  constexpr int kFirstOrSecondAndThird = 0xF8;  // a | (b & c)
+  constexpr int kFirstOrSecondAndThird = 0xF8;
   return _mm512_ternarylogic_epi32(_mm512_and_si512(nibbles, _mm512_set1_epi8(0x0F)), above,
                                    _mm512_set1_epi16(bits), kFirstOrSecondAndThird);
 }
 
+// 128 numbers of a byte each.
+struct Numbers {
+  alignas(64) signed char q[128];
+
+  void put(__m512i first, __m512i second) {
+    _mm512_store_si512(q, first);
+    _mm512_store_si512(q + 64, second);
+    keep_in_memory(q);
+  }
+  __m512 floats(int at) const {
+    return to_floats(_mm_load_si128(reinterpret_cast<const __m128i*>(q + at)));
+  }
+};
+
 template <>
-struct Format<BlockType::kQ5K> : SuperBlock<176> {
-  static void read(const Byte* block, int unit, __m512 (&v)[kVectors]) {
-    const GroupScales scales(block, unit);
+struct Format<BlockType::kQ5K> : GroupedBlock<176> {
+  static void read(const Byte* block, const float* scales, int unit, __m512 (&v)[kVectors]) {
     const __m512i bytes = _mm512_loadu_si512(block + 48 + unit * 64);
     // Groups 0 and 2 of the half take bits 0 and 2, groups 1 and 3 bits 1 and 3.
     const __m512i fifth =
         _mm512_broadcast_i64x4(_mm256_srli_epi16(load_32_bytes(block + 16), 4 * unit));
-    alignas(64) Byte q[128];
-    _mm512_store_si512(q, with_bits(bytes, _mm512_sllv_epi16(fifth, shifts(4, 2)), 0x1010));
-    _mm512_store_si512(q + 64, with_bits(_mm512_srli_epi16(bytes, 4),
-                                         _mm512_sllv_epi16(fifth, shifts(3, 1)), 0x1010));
+    Numbers numbers;
+    numbers.put(
+        with_bits(bytes, _mm512_sllv_epi16(fifth, shifts(4, 2)), 0x1010),
+        with_bits(_mm512_srli_epi16(bytes, 4), _mm512_sllv_epi16(fifth, shifts(3, 1)), 0x1010));
     TIDEKV_UNROLL
     for (int i = 0; i < kVectors; ++i) {
       const int g = i / 2;
-      const Byte* from = q + g % 2 * 64 + g / 2 * 32 + i % 2 * 16;
-      v[i] = _mm512_fmsub_ps(scales.scale(g), to_floats(load_16_bytes(from)), scales.min(g));
+      const float* scale = scales + 4 * unit + g;
+      v[i] = _mm512_fmsub_ps(numbers.floats(g % 2 * 64 + g / 2 * 32 + i % 2 * 16),
+                             _mm512_set1_ps(scale[0]), _mm512_set1_ps(scale[8]));
     }
   }
 };
 
 template <>
 struct Format<BlockType::kQ6K> : SuperBlock<210> {
-  static void read(const Byte* block, int unit, __m512 (&v)[kVectors]) {
+  static void read_scales(const Byte* blocks, std::int64_t count, float* to) {
+    for (std::int64_t b = 0; b < count; ++b) {
+      const Byte* block = blocks + b * kBytes;
+      short bits = 0;
+      __builtin_memcpy(&bits, block + 208, sizeof(bits));
+      _mm512_store_ps(to + b * kScales, _mm512_mul_ps(_mm512_cvtph_ps(_mm256_set1_epi16(bits)),
+                                                      to_floats(load_16_bytes(block + 192))));
+    }
+  }
+
+  static void read(const Byte* block, const float* scales, int unit, __m512 (&v)[kVectors]) {
     const __m512i bytes = _mm512_loadu_si512(block + unit * 64);
     const __m512i high = _mm512_broadcast_i64x4(load_32_bytes(block + 128 + unit * 32));
     const __m512i zero = _mm512_set1_epi8(32);
-    alignas(64) signed char q[128];
-    const __m512i left = with_bits(bytes, _mm512_sllv_epi16(high, shifts(4, 2)), 0x3030);
-    const __m512i right =
-        with_bits(_mm512_srli_epi16(bytes, 4), _mm512_srlv_epi16(high, shifts(0, 2)), 0x3030);
-    _mm512_store_si512(q, _mm512_sub_epi8(left, zero));
-    _mm512_store_si512(q + 64, _mm512_sub_epi8(right, zero));
-    alignas(32) float scales[kVectors];
-    const __m128i of_vectors =
-        _mm_loadl_epi64(reinterpret_cast<const __m128i*>(block + 192 + unit * 8));
-    _mm256_store_ps(scales, _mm256_mul_ps(_mm512_castps512_ps256(broadcast_f16(block + 208)),
-                                          _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(of_vectors))));
+    Numbers numbers;
+    numbers.put(
+        _mm512_sub_epi8(with_bits(bytes, _mm512_sllv_epi16(high, shifts(4, 2)), 0x3030), zero),
+        _mm512_sub_epi8(
+            with_bits(_mm512_srli_epi16(bytes, 4), _mm512_srlv_epi16(high, shifts(0, 2)), 0x3030),
+            zero));
     TIDEKV_UNROLL
     for (int i = 0; i < kVectors; ++i) {
-      const __m128i numbers = _mm_load_si128(reinterpret_cast<const __m128i*>(q + 16 * i));
-      v[i] = _mm512_mul_ps(_mm512_set1_ps(scales[i]), to_floats(numbers));
+      v[i] = _mm512_mul_ps(numbers.floats(16 * i), _mm512_set1_ps(scales[8 * unit + i]));
     }
   }
 };
+
+// Asks for kBytes of the row, or of the next one behind it, before they are needed. An address past
+// the end of memory is no error.
+template <std::int64_t kBytes>
+inline void prefetch(const Byte* row) {
+  constexpr std::int64_t kAhead = 1024;
+  TIDEKV_UNROLL
+  for (std::int64_t i = kAhead; i < kAhead + kBytes; i += 64) {
+    _mm_prefetch(reinterpret_cast<const char*>(row) + i, _MM_HINT_T0);
+  }
+}
 
 template <BlockType kType>
 struct Constant {};
@@ -259,11 +307,13 @@ template <BlockType kType>
 void expand_row(const Byte* row, std::int64_t first, std::int64_t n, float* to) {
   using Block = Format<kType>;
   constexpr std::int64_t kUnitLen = Block::kVectors * kLanes;
+  alignas(64) float scales[kScaleFloats];
   for (std::int64_t i = 0; i < n; i += kUnitLen) {
     const std::int64_t unit = (first + i) / kUnitLen;
     const Byte* block = row + unit / Block::kUnits * Block::kBytes;
+    Block::read_scales(block, 1, scales);
     __m512 v[Block::kVectors];
-    Block::read(block, static_cast<int>(unit % Block::kUnits), v);
+    Block::read(block, scales, static_cast<int>(unit % Block::kUnits), v);
     TIDEKV_UNROLL
     for (int j = 0; j < Block::kVectors; ++j) {
       _mm512_storeu_ps(to + i + j * kLanes, v[j]);
@@ -273,12 +323,13 @@ void expand_row(const Byte* row, std::int64_t first, std::int64_t n, float* to) 
 
 constexpr int kSums = 4;
 
-// Vector j of the row goes into sum j % 4.
+// Vector j of the unit goes into sum (kFirst + j) % 4.
 template <BlockType kType, int kUnit, int kFirst>
-inline void add_unit(const Byte* block, const float* a, __m512 (&sums)[kSums]) {
+inline void add_unit(const Byte* block, const float* scales, const float* a,
+                     __m512 (&sums)[kSums]) {
   using Block = Format<kType>;
   __m512 v[Block::kVectors];
-  Block::read(block, kUnit, v);
+  Block::read(block, scales, kUnit, v);
   TIDEKV_UNROLL
   for (int j = 0; j < Block::kVectors; ++j) {
     const int to = (kFirst + j) % kSums;
@@ -289,24 +340,28 @@ inline void add_unit(const Byte* block, const float* a, __m512 (&sums)[kSums]) {
 template <BlockType kType>
 float dot(const Byte* row, std::int64_t n, const float* a) {
   using Block = Format<kType>;
-  constexpr std::int64_t kUnitLen = Block::kVectors * kLanes;
+  constexpr std::int64_t kStep = 2 * Block::kVectors * kLanes;  // two blocks of 32, or one of 256
+  constexpr std::int64_t kStepBytes = 2 / Block::kUnits * Block::kBytes;
+  alignas(64) float scales[kScaleFloats];
+  Block::read_scales(row, n * 2 / (kStep * Block::kUnits), scales);
+  const float* scale = scales;
   __m512 sums[kSums] = {_mm512_setzero_ps(), _mm512_setzero_ps(), _mm512_setzero_ps(),
                         _mm512_setzero_ps()};
   std::int64_t i = 0;
-  for (; i + 2 * kUnitLen <= n; i += 2 * kUnitLen) {
+  for (; i + kStep <= n; i += kStep) {
+    prefetch<kStepBytes>(row);
+    add_unit<kType, 0, 0>(row, scale, a + i, sums);
     if constexpr (Block::kUnits == 2) {
-      add_unit<kType, 0, 0>(row, a + i, sums);
-      add_unit<kType, 1, 0>(row, a + i + kUnitLen, sums);
-      row += Block::kBytes;
+      add_unit<kType, 1, 0>(row, scale, a + i + kStep / 2, sums);
     } else {
-      add_unit<kType, 0, 0>(row, a + i, sums);
-      add_unit<kType, 0, 2>(row + Block::kBytes, a + i + kUnitLen, sums);
-      row += 2 * Block::kBytes;
+      add_unit<kType, 0, 2>(row + Block::kBytes, scale + Block::kScales, a + i + kStep / 2, sums);
     }
+    row += kStepBytes;
+    scale += 2 / Block::kUnits * Block::kScales;
   }
   if constexpr (Block::kUnits == 1) {
     if (i < n) {
-      add_unit<kType, 0, 0>(row, a + i, sums);
+      add_unit<kType, 0, 0>(row, scale, a + i, sums);
     }
   }
   return _mm512_reduce_add_ps(
