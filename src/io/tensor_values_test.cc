@@ -67,7 +67,7 @@ TEST(TensorValues, AcceptsEveryFiniteNumber) {
 // The tensors are longer than what is looked at in one piece.
 TEST(TensorValues, NamesTheFirstElementThatIsNotFinite) {
   constexpr std::size_t kCount = 10000;
-  for (const std::size_t at : {0, 4095, 4096, 9999}) {
+  for (const std::size_t at : {0U, 4095U, 4096U, 9999U}) {
     std::vector<float> floats(kCount, 1.0F);
     floats[kCount - 1] = INFINITY;
     floats[at] = -INFINITY;
