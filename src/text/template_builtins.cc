@@ -105,7 +105,6 @@ Result<Value> attribute_of(TemplateRuntime& runtime, const Value& object, std::s
 
 Result<Value> item_of(TemplateRuntime& runtime, const Value& object, const Value& key) {
   TIDEKV_TRY(check_defined(runtime, object));
-  TIDEKV_TRY(check_defined(runtime, key));
   const auto* name = key.get<MarkedText>();
   if (const ValueDict* dict = object.dict()) {
     TIDEKV_ASSIGN(const Value* found, find_key(runtime, *dict, key));

@@ -239,7 +239,7 @@ Result<Value> TemplateInterpreter::slice(const Node& bounds, const Value& object
     std::int64_t buffer = 0;
     const std::int64_t* number = integer_of(part, buffer);
     if (number == nullptr && !part.is<NoneValue>()) {
-      return Value{Undefined{"the slice", type_name(object)}};
+      return runtime_.error("a slice takes integers, not " + std::string(type_name(part)));
     }
     if (number != nullptr) {  // far outside any text, and far from overflow
       constexpr std::int64_t kFar = std::int64_t{1} << 40;
@@ -260,7 +260,7 @@ Result<Value> TemplateInterpreter::slice(const Node& bounds, const Value& object
   const ValueList* whole = object.list();
   if (whole == nullptr || whole->kind == ValueList::Kind::kView ||
       whole->kind == ValueList::Kind::kIterator) {
-    return Value{Undefined{"the slice", type_name(object)}};
+    return runtime_.error("a " + std::string(type_name(object)) + " has no slices");
   }
   const SliceBounds at =
       clipped(parts[0], parts[1], step, static_cast<std::int64_t>(whole->items.size()));

@@ -146,7 +146,11 @@ Result<MarkedText> indentation(const BuiltinCall& call) {
 }
 
 Result<Value> indent(BuiltinCall& call) {
-  TIDEKV_ASSIGN(const MarkedText text, to_text(call.runtime, call.value));
+  const auto* given = call.value.get<MarkedText>();
+  if (given == nullptr) {
+    return call.runtime.error("indent takes a string, not " + std::string(type_name(call.value)));
+  }
+  const MarkedText text = *given;
   TIDEKV_ASSIGN(const MarkedText space, indentation(call));
   TextBuilder whole;  // Jinja adds a newline so that splitlines() shows a last empty line
   TIDEKV_TRY(call.runtime.append(whole, text));
@@ -205,6 +209,7 @@ Result<Value> whole_number(const BuiltinCall& call, double number) {
 }
 
 Result<Value> to_integer(BuiltinCall& call) {
+  TIDEKV_TRY(check_defined(call.runtime, call.value));
   std::int64_t buffer = 0;
   if (const std::int64_t* number = integer_of(call.value, buffer)) {
     return Value{*number};
@@ -225,6 +230,7 @@ Result<Value> to_integer(BuiltinCall& call) {
 }
 
 Result<Value> to_float(BuiltinCall& call) {
+  TIDEKV_TRY(check_defined(call.runtime, call.value));
   if (is_number(call.value)) {
     return Value{number_of(call.value)};
   }
