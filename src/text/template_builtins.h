@@ -2,6 +2,7 @@
 // when the template is read.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <optional>
@@ -38,9 +39,19 @@ struct CallArguments {
   std::vector<std::pair<std::string_view, Value>> named;
 };
 
+// The builtin of that name in a table; null: none.
+template <std::size_t kSize>
+const Builtin* find_builtin(const std::array<Builtin, kSize>& table, std::string_view name) {
+  const auto at = std::find_if(table.begin(), table.end(),
+                               [name](const Builtin& builtin) { return builtin.name == name; });
+  return at == table.end() ? nullptr : &*at;
+}
+
 const Builtin* find_filter(std::string_view name);
 const Builtin* find_test(std::string_view name);
 const Builtin* find_method(const Value& object, std::string_view name);
+const Builtin* find_text_method(std::string_view name);  // of str
+// Whether a template may call some object's method of that name.
 bool is_method_name(std::string_view name);
 
 // Why `builtin` cannot take these arguments; empty if it can.

@@ -294,10 +294,6 @@ constexpr std::array kFilters = {
 
 }  // namespace
 
-const Builtin* find_filter(std::string_view name) {
-  const auto at = std::find_if(kFilters.begin(), kFilters.end(),
-                               [name](const Builtin& builtin) { return builtin.name == name; });
-  return at == kFilters.end() ? nullptr : &*at;
-}
+const Builtin* find_filter(std::string_view name) { return find_builtin(kFilters, name); }
 
 }  // namespace tidekv

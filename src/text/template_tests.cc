@@ -116,10 +116,6 @@ constexpr std::array kTests = {
 
 }  // namespace
 
-const Builtin* find_test(std::string_view name) {
-  const auto at = std::find_if(kTests.begin(), kTests.end(),
-                               [name](const Builtin& builtin) { return builtin.name == name; });
-  return at == kTests.end() ? nullptr : &*at;
-}
+const Builtin* find_test(std::string_view name) { return find_builtin(kTests, name); }
 
 }  // namespace tidekv
