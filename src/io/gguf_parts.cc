@@ -110,6 +110,12 @@ Status check_total(const GgufContents& all) {
   return Ok{};
 }
 
+Error missing_part(const std::string& given, const PartName& missing) {
+  return Error{ErrorCode::kNotFound, given + ": part " + std::to_string(missing.number) + " of " +
+                                         std::to_string(missing.count) + " is missing; expected " +
+                                         spelled(missing)};
+}
+
 // `path` is that of any part.
 Result<GgufModel> open_parts(const std::string& path, std::int64_t count) {
   std::optional<PartName> name = part_name(path);
@@ -122,9 +128,7 @@ Result<GgufModel> open_parts(const std::string& path, std::int64_t count) {
   for (name->number = 1; name->number <= name->count; ++name->number) {
     const std::string part = spelled(*name);
     if (!file_exists(part)) {
-      return Error{ErrorCode::kNotFound, path + ": part " + std::to_string(name->number) + " of " +
-                                             std::to_string(name->count) +
-                                             " is missing; expected " + part};
+      return missing_part(path, *name);
     }
     TIDEKV_ASSIGN(MappedFile mapped, MappedFile::open(part));
     TIDEKV_ASSIGN(GgufContents contents, parse_gguf(mapped.bytes(), part));
