@@ -16,9 +16,9 @@ namespace {
 
 constexpr std::int64_t kLengthBytes = 8;
 constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // the format's own cap
-// Three times what the largest models hold in all their files; bounds the time and the memory that
+// More than any model holds in one file, and as many as in GGUF; bounds the time and memory that
 // a header of its greatest length can take.
-constexpr std::int64_t kMaxTensors = 1 << 18;
+constexpr std::int64_t kMaxTensors = 1 << 16;
 constexpr std::size_t kMaxDims = 16;
 constexpr IntRange kNotNegative = {0, INT64_MAX};
 

@@ -306,7 +306,7 @@ TEST(Safetensors, RefusesMoreDimensionsThanAnyTensorHas) {
 
 // A header of its greatest length, 100 MB, could name 1.7 million empty tensors and take seconds.
 TEST(Safetensors, RefusesMoreTensorsThanAnyModelHas) {
-  constexpr int kMostTensors = 1 << 18;
+  constexpr int kMostTensors = 1 << 16;
   std::string header = "{";
   for (int i = 0; i < kMostTensors; ++i) {
     header += (i == 0 ? "\"" : ",\"") + std::to_string(i) +
@@ -315,7 +315,7 @@ TEST(Safetensors, RefusesMoreTensorsThanAnyModelHas) {
   EXPECT_EQ(error_of(file_of(header + "}", 0)), "parsed");
   header += R"(,"one more":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}})";
   EXPECT_THAT(error_of(file_of(header, 0)),
-              AllOf(HasSubstr("w.safetensors: the header names more than 262144 tensors"),
+              AllOf(HasSubstr("w.safetensors: the header names more than 65536 tensors"),
                     HasSubstr("expected at most")));
 }
 
