@@ -47,6 +47,17 @@ std::vector<float> stored_rows(const std::vector<float>& hidden, const Reference
   return rows;
 }
 
+// The columns of a row of logits that the fixture holds.
+void append_stored_columns(const std::vector<float>& row, const std::vector<std::int32_t>& columns,
+                           std::vector<float>& to) {
+  if (columns.empty()) {
+    to.insert(to.end(), row.begin(), row.end());
+  }
+  for (const std::int32_t column : columns) {
+    to.push_back(row.at(static_cast<std::size_t>(column)));
+  }
+}
+
 // In the last layers a few rows magnify every rounding before them, tens of times more than the
 // median row. The mean square follows those rows' luck: two float32 runs of Transformers, equally
 // good, are up to 1.8 times apart in it, yet within a few per cent in the median. So the median
@@ -65,6 +76,22 @@ RunSetup full_cache(const BackendEntry& backend, ComputeType type) {
   setup.options.chunk_len = 512;
   setup.options.compute_type = type;
   return setup;
+}
+
+// Equal outside ties that rounding explains: where no score is near the threshold, the sets must be
+// the same; elsewhere only the positions near it may be in one and not in the other.
+void expect_retained(const std::vector<std::int32_t>& ours, const HeadSelection& reference) {
+  ASSERT_EQ(ours.size(), reference.retained.size());
+  if (reference.num_near == 0) {
+    EXPECT_EQ(ours, reference.retained);
+    return;
+  }
+  std::vector<std::int32_t> different;
+  std::set_symmetric_difference(ours.begin(), ours.end(), reference.retained.begin(),
+                                reference.retained.end(), std::back_inserter(different));
+  EXPECT_TRUE(std::includes(reference.near.begin(), reference.near.end(), different.begin(),
+                            different.end()))
+      << ::testing::PrintToString(different) << " are not all near the threshold";
 }
 
 }  // namespace
@@ -102,20 +129,20 @@ void expect_as_close_as_transformers(const ReferencePrompt& prompt, const Backen
   const Allowance allowed = allowance_of(type);
   const RunErrors& sdpa = prompt.errors.at(allowed.sdpa);
   const RunErrors& eager = prompt.errors.at(allowed.eager);
-  ASSERT_EQ(run.layers.size(), prompt.hidden.size());
-  for (std::size_t layer = 0; layer < run.layers.size(); ++layer) {
-    SCOPED_TRACE("hidden states of layer " + std::to_string(layer));
-    const DoubleMatrix& reference = prompt.hidden[layer];
-    const std::vector<float> hidden = floats_of(run.layers[layer].hidden, type);
+  for (std::size_t i = 0; i < prompt.layers.size(); ++i) {
+    SCOPED_TRACE("hidden states of layer " + std::to_string(prompt.layers[i]));
+    const DoubleMatrix& reference = prompt.hidden[i];
+    const std::vector<float> hidden =
+        floats_of(run.layers.at(static_cast<std::size_t>(prompt.layers[i])).hidden, type);
     ASSERT_EQ(hidden.size(), prompt.prompt_ids.size() * static_cast<std::size_t>(reference.cols));
     expect_within(measure_rows(stored_rows(hidden, prompt, reference.cols), reference),
-                  sdpa.hidden[layer], eager.hidden[layer], allowed.factor);
+                  sdpa.hidden[i], eager.hidden[i], allowed.factor);
   }
 
   SCOPED_TRACE("logits");
   std::vector<float> rows;
   for (const std::vector<float>& row : logits) {
-    rows.insert(rows.end(), row.begin(), row.end());
+    append_stored_columns(row, prompt.logit_ids, rows);
   }
   ASSERT_EQ(rows.size(), prompt.logits.values.size());
   expect_within(measure_rows(rows, prompt.logits), sdpa.logits, eager.logits, allowed.factor);
@@ -127,6 +154,43 @@ void expect_greedy_tokens_of_float64(const ReferencePrompt& prompt, const Backen
   setup.options.max_new_tokens = static_cast<std::int64_t>(prompt.greedy_ids.size());
   const RunCapture run = run_model(ModelFolder(prompt.model), prompt.prompt_ids, setup);
   EXPECT_EQ(run.tokens, prompt.greedy_ids);
+}
+
+RunCapture run_compressed(const ReferencePrompt& prompt, const BackendEntry& backend,
+                          const Compression& compression, std::int64_t num_tokens) {
+  RunSetup setup = full_cache(backend, ComputeType::kF32);
+  setup.options.method = compression.method;
+  setup.options.budget = compression.budget;
+  setup.options.window_len = 32;
+  setup.options.kernel_len = 7;
+  setup.options.max_new_tokens = num_tokens;
+  return run_model(ModelFolder(prompt.model), prompt.prompt_ids, setup);
+}
+
+void expect_compact_greedy_tokens_of_float64(const ReferencePrompt& prompt,
+                                             const BackendEntry& backend,
+                                             const std::string& method) {
+  for (const auto& [budget, ids] : prompt.compact_greedy_ids) {
+    const auto num_tokens = static_cast<std::int64_t>(ids.size());
+    EXPECT_EQ(run_compressed(prompt, backend, {method, budget}, num_tokens).tokens, ids)
+        << method << ", budget " << budget;
+  }
+}
+
+void expect_positions_of_dense_snapkv(const ReferencePrompt& prompt, const BackendEntry& backend) {
+  for (const auto& entry : prompt.selections) {
+    const std::int64_t budget = entry.first;
+    const std::vector<std::vector<HeadSelection>>& selections = entry.second;
+    SCOPED_TRACE("budget " + std::to_string(budget));
+    const RunCapture run = run_compressed(prompt, backend, {"tidekv-snap", budget}, 0);
+    ASSERT_EQ(run.layers.size(), selections.size());
+    for_each_head(selections, [&](std::size_t layer, std::size_t head) {
+      const std::vector<std::int32_t>& positions = run.layers[layer].positions;
+      ASSERT_EQ(positions.size(), selections[layer].size() * static_cast<std::size_t>(budget));
+      const auto begin = positions.begin() + static_cast<std::int64_t>(head) * budget;
+      expect_retained({begin, begin + budget}, selections[layer][head]);
+    });
+  }
 }
 
 const BackendEntry& backend_named(const std::string& name) {

@@ -10,8 +10,11 @@ import types
 
 import torch
 from transformers import AttentionInterface, AutoModelForCausalLM
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-REFERENCE = "reference"  # the attention below, as Transformers knows it
+# The attentions below, as Transformers knows them: ours, and its own sdpa with the state beside it.
+REFERENCE = "reference"
+RECORDED_SDPA = "recorded_sdpa"
 
 
 class AttentionState:
@@ -27,13 +30,17 @@ STATE = AttentionState()
 QUERY_BLOCK = 4096  # rows whose logits, [QUERY_BLOCK, keys] of one head, exist at a time
 
 
+def record(module, query, key):
+    if STATE.recorded is not None:
+        STATE.recorded[module.layer_idx] = (query[0, :, STATE.query_rows].clone(), key[0])
+
+
 def reference_attention(module, query, key, value, attention_mask, scaling, **unused):
     """Causal attention, one head at a time, softmax in the dtype of the queries."""
+    record(module, query, key)
     q, k, v = query[0], key[0], value[0]  # [heads, rows, D]; the batch is one prompt
     num_rows, before = q.shape[1], k.shape[1] - q.shape[1]
     group = q.shape[0] // k.shape[0]
-    if STATE.recorded is not None:
-        STATE.recorded[module.layer_idx] = (q[:, STATE.query_rows].clone(), k)
     out = torch.empty_like(q)
     for begin in range(0, num_rows, QUERY_BLOCK):
         rows = slice(begin, min(begin + QUERY_BLOCK, num_rows))
@@ -49,7 +56,16 @@ def reference_attention(module, query, key, value, attention_mask, scaling, **un
     return out.transpose(0, 1)[None], None  # [1, rows, heads, D]
 
 
+def recorded_sdpa(module, query, key, value, attention_mask, scaling, **options):
+    if STATE.hidden_rows is not None:
+        return reference_attention(module, query, key, value, attention_mask, scaling)
+    record(module, query, key)
+    return sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scaling,
+                                  **options)
+
+
 AttentionInterface.register(REFERENCE, reference_attention)
+AttentionInterface.register(RECORDED_SDPA, recorded_sdpa)
 
 
 def rms_norm_float64(self, hidden_states):

@@ -28,36 +28,44 @@ NUM_ROWS = 24
 NUM_ANSWER = 16  # positions whose logits are stored
 NUM_LOGITS = 1024  # vocabulary entries of them
 NUM_GREEDY = 64
-NUM_COMPACT = 48
+NUM_COMPACT = 32
+MAX_BFLOAT16 = 2000  # longer prompts run in float64 and float32 only
 BUDGETS = (256, 1024)
 
 
-class Prefill:
-    """One forward over a prompt: cache, logits [vocab], stored hidden rows, and what SnapKV reads."""
+class Forward:
+    """One forward over a prompt and `answer_ids`: hidden rows of LAYERS, logits [n, vocab] as Run's,
+    SnapKV's scores, and the cache of the prompt."""
 
     @torch.no_grad()
-    def __init__(self, model, ids, rows):
-        state, self.hidden, self.num_prompt = llama_runs.STATE, [], len(ids)
+    def __init__(self, model, prompt_ids, answer_ids, rows):
+        self.model, self.num_prompt, self.hidden = model, len(prompt_ids), []
+        state = llama_runs.STATE
         hooks = llama_runs.record_hidden(model, rows, LAYERS, self.hidden)
-        state.recorded, state.query_rows = {}, slice(-snapkv.WINDOW, None)
-        self.cache, self.logits = llama_runs.prefill(model, ids)
+        state.query_rows = slice(self.num_prompt - snapkv.WINDOW, self.num_prompt)
+        state.recorded = {}
+        output = model(torch.tensor([prompt_ids + answer_ids]), use_cache=True,
+                       logits_to_keep=len(answer_ids) + 1)
         recorded, state.recorded, state.query_rows = state.recorded, None, slice(None)
         for hook in hooks:
             hook.remove()
-        self.scores = [snapkv.pooled_scores(q, k) for _, (q, k) in sorted(recorded.items())
-                       if len(ids) > max(BUDGETS)]
+        self.logits, self.cache = output.logits[0], output.cache
+        self.cache.crop(-len(answer_ids))
+        self.scores = [snapkv.pooled_scores(q, k[:, :self.num_prompt])
+                       for _, (q, k) in sorted(recorded.items())
+                       if self.num_prompt > max(BUDGETS)]
 
-    def greedy(self, model, count, hidden_rows=None, seen=None):
+    def greedy(self, count, hidden_rows=None, seen=None):
         """As llama_runs.greedy; the cache is left as it was."""
-        ids, leads = llama_runs.greedy(model, self.cache, self.logits, self.num_prompt, count,
-                                       hidden_rows, seen)
+        ids, leads = llama_runs.greedy(self.model, self.cache, self.logits[0], self.num_prompt,
+                                       count, hidden_rows, seen)
         self.cache.crop(1 - count)
         return {"ids": ids, "leads": leads}
 
-    def compact_greedy(self, model, budget):
+    def compact_greedy(self, budget):
         """Decoding that sees, per layer and KV head, only what SnapKV retained of the prompt."""
         hidden = {layer: snapkv.hidden_rows(s, budget) for layer, s in enumerate(self.scores)}
-        return self.greedy(model, NUM_COMPACT, hidden)
+        return self.greedy(NUM_COMPACT, hidden)
 
 
 def expand(path, folder):
@@ -103,80 +111,79 @@ def snapkv_entry(scores, scores32):
     return out
 
 
-class Reference:
-    """The float64 run of a prompt: stored hidden rows, and the logits of the first greedy steps."""
-
-    def __init__(self, prefill, seen, logit_ids):
-        self.hidden = prefill.hidden
-        self.logits = torch.stack(seen[:NUM_ANSWER])[:, logit_ids]
+def errors(run, reference, logit_ids):
+    """reference: hidden and logits, these of `logit_ids` only."""
+    return {"hidden": [llama_runs.errors(h, r) for h, r in zip(run.hidden, reference[0])],
+            "logits": llama_runs.errors(run.logits[:, logit_ids], reference[1])}
 
 
-def stock_errors(folder, reference, ids, num_prompt, rows, logit_ids):
-    """Errors of Transformers' own float32 and bfloat16, under both of its stock attentions."""
+def other_errors(folder, reference, ids, num_prompt, rows, logit_ids):
+    """Errors of Transformers' own runs but float32 with sdpa."""
     out = {}
-    for name, dtype in (("float32", torch.float32), ("bfloat16", torch.bfloat16)):
-        for attention in ("sdpa", "eager"):
-            run = llama_runs.Run(llama_runs.load(folder, dtype, attention), ids, num_prompt, LAYERS,
-                                 rows)
-            out[f"{name}_{attention}"] = {
-                "hidden": [llama_runs.errors(h, r) for h, r in zip(run.hidden, reference.hidden)],
-                "logits": llama_runs.errors(run.logits[:, logit_ids], reference.logits)}
-            del run
-            gc.collect()
-            print(" ", name, attention, out[f"{name}_{attention}"]["logits"], flush=True)
+    for name, dtype, attention in (("float32", torch.float32, "eager"),
+                                   ("bfloat16", torch.bfloat16, "sdpa"),
+                                   ("bfloat16", torch.bfloat16, "eager")):
+        if dtype == torch.bfloat16 and num_prompt > MAX_BFLOAT16:
+            continue
+        run = llama_runs.Run(llama_runs.load(folder, dtype, attention), ids, num_prompt, LAYERS,
+                             rows)
+        out[f"{name}_{attention}"] = errors(run, reference, logit_ids)
+        print(f"  {name}_{attention}", out[f"{name}_{attention}"]["logits"], flush=True)
+        del run
+        gc.collect()
     return out
 
 
-def compact_part(model64, prefill64, model32, prefill32):
-    part = {"snapkv": snapkv_entry(prefill64.scores, prefill32.scores), "compact_greedy": {}}
-    for budget in BUDGETS:
-        part["compact_greedy"][f"budget_{budget}"] = {
-            "float64": prefill64.compact_greedy(model64, budget),
-            "float32": prefill32.compact_greedy(model32, budget)}
-    return part
+def run_float64(name, folder, prompt_ids, rows, logit_ids):
+    """Hidden states and logits; greedy; compact greedy by budget; SnapKV's scores."""
+    model = llama_runs.load_float64(folder)
+    if name == "short":
+        print("float64 against plain numpy:", plain_llama.check_float64(
+            model, llama_runs.Run(model, prompt_ids, len(prompt_ids)), prompt_ids))
+    forward, seen = Forward(model, prompt_ids, [], rows), []
+    greedy = forward.greedy(NUM_GREEDY, seen=seen)
+    reference = (forward.hidden, torch.stack(seen[:NUM_ANSWER])[:, logit_ids])
+    compact = {budget: forward.compact_greedy(budget) for budget in BUDGETS if forward.scores}
+    return reference, greedy, compact, forward.scores
 
 
 def make_fixture(name, folder, tokenizer, logit_ids, out_folder):
     prompt = smollm2_prompts.prompt(name, lambda text: tokenizer.encode(text).ids)
     prompt_ids = tokenizer.encode(prompt).ids
-    num_prompt = len(prompt_ids)
-    rows = llama_runs.spread_rows(num_prompt, NUM_ROWS - 4, 4)
-    model64 = llama_runs.load_float64(folder)
-    if name == "short":
-        print("float64 against plain numpy:", plain_llama.check_float64(
-            model64, llama_runs.Run(model64, prompt_ids, num_prompt), prompt_ids))
-    prefill64, seen = Prefill(model64, prompt_ids, rows), []
-    greedy = {"float64": prefill64.greedy(model64, NUM_GREEDY, seen=seen)}
-    reference = Reference(prefill64, seen, logit_ids)
-    print(name, num_prompt, tokenizer.decode(greedy["float64"]["ids"]), flush=True)
-
-    model32 = llama_runs.load(folder, torch.float32, llama_runs.REFERENCE)
-    prefill32 = Prefill(model32, prompt_ids, rows)
-    greedy["float32"] = prefill32.greedy(model32, NUM_GREEDY)
-    compact = compact_part(model64, prefill64, model32, prefill32) if prefill64.scores else {}
-    finish_greedy(tokenizer, greedy, *compact.get("compact_greedy", {}).values())
-    del model64, prefill64, model32, prefill32
+    rows = llama_runs.spread_rows(len(prompt_ids), NUM_ROWS - 4, 4)
+    reference, greedy, compact, scores = run_float64(name, folder, prompt_ids, rows, logit_ids)
     gc.collect()
+    answer_ids = greedy["ids"][:NUM_ANSWER]
+    entry = {"file": f"smollm2_{name}.safetensors", "prompt_ids": prompt_ids,
+             "answer_ids": answer_ids, "rows": rows}
 
-    answer_ids = greedy["float64"]["ids"][:NUM_ANSWER]
-    errors = stock_errors(folder, reference, prompt_ids + answer_ids[:-1], num_prompt, rows, logit_ids)
-    file = f"smollm2_{name}.safetensors"
-    tensors = fixture_file.high_low("logits", reference.logits)
-    for layer, hidden in zip(LAYERS, reference.hidden):
+    run32 = Forward(llama_runs.load(folder, torch.float32, llama_runs.RECORDED_SDPA), prompt_ids,
+                    answer_ids[:-1], rows)
+    entry["errors"] = {"float32_sdpa": errors(run32, reference, logit_ids)}
+    print(name, len(prompt_ids), entry["errors"]["float32_sdpa"]["logits"], flush=True)
+    entry["greedy"] = agreed(tokenizer, greedy, run32.greedy(NUM_GREEDY))
+    if scores:
+        entry["snapkv"] = snapkv_entry(scores, run32.scores)
+        entry["compact_greedy"] = {
+            f"budget_{budget}": agreed(tokenizer, run, run32.compact_greedy(budget))
+            for budget, run in compact.items()}
+    del run32
+    gc.collect()
+    entry["errors"].update(other_errors(folder, reference, prompt_ids + answer_ids[:-1],
+                                        len(prompt_ids), rows, logit_ids))
+    tensors = fixture_file.high_low("logits", reference[1])
+    for layer, hidden in zip(LAYERS, reference[0]):
         tensors.update(fixture_file.high_low(f"hidden.{layer}", hidden))
-    fixture_file.write_tensors(os.path.join(out_folder, file), tensors)
-    return {"file": file, "prompt_ids": prompt_ids, "answer_ids": answer_ids, "rows": rows,
-            "errors": errors, "greedy": greedy, **compact}
+    fixture_file.write_tensors(os.path.join(out_folder, entry["file"]), tensors)
+    return entry
 
 
-def finish_greedy(tokenizer, *pairs):
-    """Adds the text to each run, and checks that rounding to float32 changes no token; else the
-    prompt is no test."""
-    for pair in pairs:
-        for run in pair.values():
-            run["text"] = tokenizer.decode(run["ids"], skip_special_tokens=False)
-        print("  least lead", min(pair["float64"]["leads"]), repr(pair["float64"]["text"]), flush=True)
-        assert pair["float64"]["ids"] == pair["float32"]["ids"]
+def agreed(tokenizer, run64, run32):
+    """Both greedy runs with their text. Fails if rounding to float32 changes a token."""
+    text = tokenizer.decode(run64["ids"], skip_special_tokens=False)
+    print("  least lead", min(run64["leads"]), repr(text), flush=True)
+    assert run64["ids"] == run32["ids"]
+    return {"float64": {**run64, "text": text}, "float32": run32}
 
 
 def main():
@@ -185,15 +192,16 @@ def main():
     os.makedirs(out_folder, exist_ok=True)
     with open(path, "rb") as file:
         assert hashlib.sha256(file.read()).hexdigest() == SHA256
+    llama_runs.QUERY_BLOCK = 1024  # of 8,000 float64 logits: 64 MB a head
     tokenizer = smollm2_prompts.tokenizer(path)
     vocab_size = tokenizer.get_vocab_size()
     logit_ids = np.sort(np.random.RandomState(0).choice(vocab_size, NUM_LOGITS, replace=False))
-    fixture = {"model": os.path.basename(path), "sha256": SHA256,
+    fixture = {"model": f"models/smollm2/{os.path.basename(path)}", "sha256": SHA256,
                "versions": fixture_file.VERSIONS, "layers": LAYERS, "logit_ids": logit_ids.tolist(),
                "prompts": {}}
     with tempfile.TemporaryDirectory() as folder:
         expand(path, folder)
-        for name in os.environ.get("PROMPTS", " ".join(PROMPTS)).split():
+        for name in PROMPTS:
             fixture["prompts"][name] = make_fixture(name, folder, tokenizer, logit_ids, out_folder)
             fixture_file.write_json(os.path.join(out_folder, "smollm2.json"), fixture)
 
