@@ -4,6 +4,7 @@
 Deterministic: running it again changes nothing. Files that a fuzzer found (found_*) are left alone.
 """
 
+import base64
 import json
 import pathlib
 import struct
@@ -304,6 +305,124 @@ def chat_template():
     write("chat_template", "not_utf8", b"a\xff{{ b }}")
 
 
+def varint(value):
+    out = b""
+    while value > 127:
+        out += bytes([value & 127 | 128])
+        value >>= 7
+    return out + bytes([value])
+
+
+def wire(number, value):
+    """One field of a protocol buffers message: bytes, a whole number or a float."""
+    if isinstance(value, float):
+        return varint(number << 3 | 5) + struct.pack("<f", value)
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value % 2**64)
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
+
+
+def piece(text, score=0.0, kind=NORMAL):
+    fields = wire(1, text if isinstance(text, bytes) else text.encode())
+    fields += wire(2, score) if score else b""
+    return wire(1, fields + (wire(3, kind) if kind != NORMAL else b""))
+
+
+BASE_PIECES = [piece("<unk>", kind=UNKNOWN), piece("<s>", kind=CONTROL), piece("</s>", kind=CONTROL)]
+WORDS = [piece(text, -float(i)) for i, text in enumerate(
+    ["\u2581", "a", "b", "1", "\u00e9", "ab", "aab", "\u2581a", "\u2581ab", "\u2581\u2581"])]
+
+
+def sentencepiece_model(pieces, trainer=wire(3, 2), normalizer=wire(3, 1) + wire(4, 0)):
+    return b"".join(pieces) + wire(2, trainer) + wire(3, normalizer)
+
+
+def charsmap(texts, rules):
+    """A character map: single bytes to zero-terminated texts. A unit of its trie has a label, the
+    way to its children or its value (exclusive or with its own place), and whether it has one."""
+    units = [0] * 512
+    units[0] = 256 << 10
+    for leaf, (byte, text) in enumerate(rules.items(), start=1):
+        at = 256 ^ byte
+        units[at] = (at ^ leaf) << 10 | 1 << 8 | byte
+        units[leaf] = 1 << 31 | texts.index(text.encode() + b"\0")
+    return struct.pack("<I", 4 * len(units)) + struct.pack(f"<{len(units)}I", *units) + texts
+
+
+def tokenizer_model():
+    all_bytes = [piece(f"<0x{byte:02X}>", kind=BYTE) for byte in range(256)]
+    valid = {
+        "valid_bpe": sentencepiece_model(BASE_PIECES + WORDS),
+        "valid_bpe_bytes": sentencepiece_model(BASE_PIECES + all_bytes + WORDS,
+                                               trainer=wire(3, 2) + wire(35, 1)),
+        "valid_user_defined": sentencepiece_model(
+            BASE_PIECES + WORDS + [piece("aa", kind=USER_DEFINED), piece("unused", kind=UNUSED)]),
+        "valid_unigram": sentencepiece_model(BASE_PIECES + WORDS, trainer=wire(3, 1),
+                                             normalizer=wire(3, 1) + wire(4, 1)),
+        "valid_charsmap": sentencepiece_model(
+            BASE_PIECES + WORDS, trainer=wire(3, 1),
+            normalizer=wire(2, charsmap(b"ab\0 \0", {ord("x"): "ab", ord("\n"): " "}))),
+        "valid_ranks": ranks(),
+    }
+    for name, data in valid.items():
+        assert len(data) <= 4096  # replay cuts it at every byte
+        write("tokenizer_model", name, data)
+    broken = {
+        "no_unknown": sentencepiece_model(WORDS),
+        "two_unknown": sentencepiece_model(BASE_PIECES + BASE_PIECES[:1] + WORDS),
+        "twice": sentencepiece_model(BASE_PIECES + WORDS + WORDS),
+        "empty_piece": sentencepiece_model(BASE_PIECES + [piece("")]),
+        "damaged_piece": sentencepiece_model(BASE_PIECES + [piece(b"a\xff")]),
+        "zero_piece": sentencepiece_model(BASE_PIECES + [piece("a\0b"), piece("\0")]),
+        "nan_score": sentencepiece_model(BASE_PIECES + [piece("a", float("nan"))]),
+        "infinite_score": sentencepiece_model(BASE_PIECES + [piece("a", float("inf"))],
+                                              trainer=wire(3, 1)),
+        "unknown_type": sentencepiece_model(BASE_PIECES + [piece("a", kind=9)]),
+        "byte_misspelled": sentencepiece_model(BASE_PIECES + [piece("<0xG0>", kind=BYTE)]),
+        "bytes_missing": sentencepiece_model(BASE_PIECES + WORDS, trainer=wire(3, 2) + wire(35, 1)),
+        "long_piece": sentencepiece_model(BASE_PIECES + [piece("a" * 4000)]),
+        "word_model": sentencepiece_model(BASE_PIECES + WORDS, trainer=wire(3, 3)),
+        "whitespace_suffix": sentencepiece_model(BASE_PIECES, trainer=wire(3, 2) + wire(24, 1)),
+        "no_escape": sentencepiece_model(BASE_PIECES, normalizer=wire(5, 0)),
+        "no_trainer": b"".join(BASE_PIECES) + wire(3, b""),
+        "no_normalizer": b"".join(BASE_PIECES) + wire(2, wire(3, 2)),
+        "charsmap_short": sentencepiece_model(BASE_PIECES, normalizer=wire(2, b"\x08\0\0")),
+        "charsmap_size": sentencepiece_model(BASE_PIECES,
+                                             normalizer=wire(2, b"\xff\xff\xff\xff" + b"\0" * 9)),
+        "charsmap_leads_out": sentencepiece_model(
+            BASE_PIECES + WORDS, trainer=wire(3, 1),
+            normalizer=wire(2, struct.pack("<II", 4, 2**32 - 1) + b"\0")),
+        "charsmap_value_leads_out": sentencepiece_model(
+            BASE_PIECES + WORDS, trainer=wire(3, 1),
+            normalizer=wire(2, charsmap(b"ab\0", {ord("a"): "ab"})[:-3] + b"\0")),
+        "score_as_text": b"".join(BASE_PIECES) + wire(1, wire(1, b"a") + wire(2, b"-1")),
+        "piece_as_number": b"".join(BASE_PIECES) + wire(1, 7),
+        "length_wraps": b"\x0a" + b"\xff" * 9 + b"\x01",
+        "endless_number": b"\x0a" + b"\xff" * 20,
+        "group": b"".join(BASE_PIECES) + b"\x0b\x0c",
+        "ranks_hole": ranks().replace(b" 258\n", b" 2147483647\n"),
+        "ranks_twice": ranks() + b"YWE= 300\n",
+        "ranks_same": ranks() + b"eno= 258\n",
+        "ranks_no_rank": ranks() + b"eno=\n",
+        "ranks_not_base64": ranks() + b"e!o= 260\n",
+        "ranks_empty_token": ranks() + b" 260\n",
+        "ranks_negative": ranks() + b"eno= -1\n",
+        "ranks_no_bytes": b"YWE= 0\n",
+        "empty": b"",
+        "text": b"not a tokenizer",
+    }
+    for name, data in broken.items():
+        write("tokenizer_model", name, data)
+
+
+def ranks():
+    tokens = [bytes([byte]) for byte in range(256)] + [b"aa", b"ab", b"aab", b" a"]
+    return b"".join(base64.b64encode(token) + b" %d\n" % i for i, token in enumerate(tokens))
+
+
 if __name__ == "__main__":
     safetensors()
     gguf()
@@ -311,3 +430,4 @@ if __name__ == "__main__":
     config()
     tokenizer()
     chat_template()
+    tokenizer_model()

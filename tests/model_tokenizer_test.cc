@@ -2,9 +2,10 @@
 // tools/reference/make_model_tokenizer_goldens.py wrote. The files: tools/get_model all.
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <functional>
+#include <iostream>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
@@ -209,18 +210,18 @@ std::vector<std::string> megabytes() {
           repeat("e\xCC\x81")};
 }
 
-// The bound is loose, for slow machines and debug builds; docs/models.md has the measured times.
-TEST(ModelTokenizer, AMegabyteOfAnythingTakesLinearTime) {
+// Time of this process, whatever else the machine does; the bound is loose, for debug builds.
+// Quadratic work would take hours.
+TEST(ModelTokenizer, AMegabyteOfAnythingTakesSeconds) {
   for (const auto& make : {needle, smollm2, mistral, llama3}) {
     const auto tokenizer = make();
     ASSERT_NE(tokenizer, nullptr);
     for (const std::string& text : megabytes()) {
-      const auto start = std::chrono::steady_clock::now();
+      const std::clock_t start = std::clock();
       const std::size_t num_ids = encode(*tokenizer, text, {}).size();
-      const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-      std::cout << text.substr(0, 12) << "...: " << num_ids << " ids, " << seconds.count()
-                << " s\n";
-      EXPECT_LT(seconds.count(), 20.0);
+      const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+      std::cout << text.substr(0, 12) << "...: " << num_ids << " ids, " << seconds << " s\n";
+      EXPECT_LT(seconds, 20.0);
     }
   }
 }

@@ -44,7 +44,7 @@ Status Bpe::read_bytes(const TokenizerSpec& spec, const std::string& file) {
     const std::string_view spelling = byte_spelling(static_cast<std::uint8_t>(byte));
     byte_ids_[byte] = vocabulary_->find(spelling);
     has_all_bytes_ = has_all_bytes_ && byte_ids_[byte] >= 0;
-    if (byte_ids_[byte] < 0 && (spec.has_unknown_token || is_common(byte))) {
+    if (byte_ids_[byte] < 0 && (spec.needs_all_bytes || is_common(byte))) {
       return Error{ErrorCode::kUnsupported, file + ": " + spec.tokens_field + ": no token " +
                                                 quoted_text(spelling) + " for byte " +
                                                 std::to_string(byte) +

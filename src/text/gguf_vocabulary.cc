@@ -164,7 +164,7 @@ Result<SentencePieceSpec> GgufReader::sentencepiece_spec() const {
   spec.scores = vocabulary_.scores;
   spec.model = vocabulary_.model == "t5" ? SentencePieceSpec::Model::kUnigram
                                          : SentencePieceSpec::Model::kBpe;
-  spec.space_prefix =
+  spec.base.space_prefix =
       vocabulary_.add_space_prefix.value_or(true) ? SpacePrefix::kEvery : SpacePrefix::kNever;
   spec.remove_extra_whitespace = vocabulary_.remove_extra_whitespaces.value_or(false);
   spec.charsmap = vocabulary_.precompiled_charsmap;

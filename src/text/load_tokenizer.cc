@@ -7,6 +7,7 @@
 #include "text/byte_level_encoder.h"
 #include "text/sentencepiece_encoder.h"
 #include "text/sentencepiece_model.h"
+#include "text/space_mark.h"
 #include "text/tiktoken_ranks.h"
 #include "text/tokenizer.h"
 #include "text/tokenizer_config.h"
@@ -47,7 +48,8 @@ Result<Bos> find_bos(const TokenizerSpec& spec, const Vocabulary& vocabulary,
 Result<Bos> find_bos_of_json(const TokenizerSpec& spec, const Vocabulary& vocabulary,
                              const TokenizerConfig& config, const std::string& file) {
   if (spec.bos_id < 0) {
-    return find_bos(spec, vocabulary, config, false, file);
+    const bool fallback = spec.spelling == TokenSpelling::kSpaceMark;
+    return find_bos(spec, vocabulary, config, fallback, file);
   }
   if (vocabulary.text(spec.bos_id) != spec.bos_token) {
     return Error{ErrorCode::kBadFile, file + ": post_processor: " + quoted_text(spec.bos_token) +
@@ -58,13 +60,31 @@ Result<Bos> find_bos_of_json(const TokenizerSpec& spec, const Vocabulary& vocabu
   return Bos{spec.bos_id, true};
 }
 
+// A tokenizer.json of SentencePiece's kind.
+Result<std::unique_ptr<const TextEncoder>> make_space_mark_encoder(TokenizerSpec base,
+                                                                   const Vocabulary& vocabulary,
+                                                                   const std::string& file) {
+  SentencePieceSpec spec;
+  spec.base = std::move(base);
+  spec.byte_fallback = true;
+  for (std::size_t i = 0; i < spec.base.tokens.size(); ++i) {
+    spec.types.push_back(byte_of_token(spec.base.tokens[i]) < 0 ? PieceType::kNormal
+                                                                : PieceType::kByte);
+  }
+  return make_sentencepiece_encoder(spec, vocabulary, file);
+}
+
 Result<std::unique_ptr<Tokenizer>> make_from_json(std::string_view json,
                                                   const TokenizerConfig& config,
                                                   const std::string& file) {
-  TIDEKV_ASSIGN(const TokenizerSpec spec, read_tokenizer_json(json, file));
+  TIDEKV_ASSIGN(TokenizerSpec spec, read_tokenizer_json(json, file));
   TIDEKV_ASSIGN(TokenizerParts parts, read_parts(spec, file));
-  TIDEKV_ASSIGN(parts.encoder, make_byte_level_encoder(spec, *parts.vocabulary, file));
   TIDEKV_ASSIGN(parts.bos, find_bos_of_json(spec, *parts.vocabulary, config, file));
+  if (spec.spelling == TokenSpelling::kSpaceMark) {
+    TIDEKV_ASSIGN(parts.encoder, make_space_mark_encoder(std::move(spec), *parts.vocabulary, file));
+  } else {
+    TIDEKV_ASSIGN(parts.encoder, make_byte_level_encoder(spec, *parts.vocabulary, file));
+  }
   return assemble_tokenizer(std::move(parts));
 }
 
@@ -86,10 +106,11 @@ Result<std::unique_ptr<Tokenizer>> make_from_sentencepiece(std::string_view byte
                                                            const std::string& file) {
   TIDEKV_ASSIGN(SentencePieceSpec spec, read_sentencepiece_model(bytes, file));
   if (!folder.config.add_prefix_space.value_or(true)) {
-    spec.space_prefix = SpacePrefix::kNever;
-  } else if (!folder.config.legacy.value_or(true) && spec.space_prefix == SpacePrefix::kEvery) {
-    spec.space_prefix = SpacePrefix::kFirst;
-    spec.prefix_unless_space = true;
+    spec.base.space_prefix = SpacePrefix::kNever;
+  } else if (!folder.config.legacy.value_or(true) &&
+             spec.base.space_prefix == SpacePrefix::kEvery) {
+    spec.base.space_prefix = SpacePrefix::kFirst;
+    spec.base.prefix_unless_space = true;
   }
   add_tokens(folder.added_tokens, spec.base);
   TIDEKV_ASSIGN(TokenizerParts parts, read_parts(spec.base, file));

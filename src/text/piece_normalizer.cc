@@ -30,7 +30,7 @@ std::uint32_t offset_of(std::uint32_t unit) { return unit >> 10U << ((unit & 0x2
 Result<PieceNormalizer> PieceNormalizer::build(const SentencePieceSpec& spec,
                                                const std::string& file) {
   PieceNormalizer result;
-  result.prefix_unless_space_ = spec.prefix_unless_space;
+  result.prefix_unless_space_ = spec.base.prefix_unless_space;
   result.remove_extra_whitespace_ = spec.remove_extra_whitespace;
   if (!spec.charsmap.empty()) {
     TIDEKV_TRY(result.read_charsmap(spec.charsmap, file + ": precompiled_charsmap"));

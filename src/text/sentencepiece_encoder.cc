@@ -157,7 +157,7 @@ Result<std::unique_ptr<const TextEncoder>> make_sentencepiece_encoder(const Sent
   TIDEKV_TRY(check_pieces(spec, file));
   EncoderParts parts;
   TIDEKV_ASSIGN(parts.normalizer, PieceNormalizer::build(spec, file));
-  parts.space_prefix = spec.space_prefix;
+  parts.space_prefix = spec.base.space_prefix;
   TIDEKV_ASSIGN(parts.unknown, find_unknown_ids(spec, vocabulary, file));
   if (spec.model == SentencePieceSpec::Model::kBpe) {
     TIDEKV_ASSIGN(parts.user_defined, find_user_defined(spec, parts.normalizer, file));

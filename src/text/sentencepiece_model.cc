@@ -43,7 +43,8 @@ class ModelReader {
     spec_.base.spelling = TokenSpelling::kSpaceMark;
     spec_.base.tokens_field = "pieces";
     spec_.base.added_tokens_field = "pieces";
-    spec_.remove_extra_whitespace = true;  // the format's own default
+    spec_.base.space_prefix = SpacePrefix::kEvery;  // the format's own defaults
+    spec_.remove_extra_whitespace = true;
   }
 
   Result<SentencePieceSpec> read(std::string_view bytes);
@@ -172,7 +173,7 @@ Status ModelReader::read_normalizer_spec(std::string_view bytes) {
       spec_.charsmap = field.bytes;
     } else if (field.number == kDummyPrefix) {
       TIDEKV_TRY(reader.expect(field, Kind::kVarint, "add_dummy_prefix"));
-      spec_.space_prefix = field.value != 0 ? SpacePrefix::kEvery : SpacePrefix::kNever;
+      spec_.base.space_prefix = field.value != 0 ? SpacePrefix::kEvery : SpacePrefix::kNever;
     } else if (field.number == kRemoveExtraWhitespaces) {
       TIDEKV_TRY(reader.expect(field, Kind::kVarint, "remove_extra_whitespaces"));
       spec_.remove_extra_whitespace = field.value != 0;

@@ -19,13 +19,6 @@ enum class PieceType : std::uint8_t {
   kByte = 6,
 };
 
-// Where the text gets a space in front.
-enum class SpacePrefix : std::uint8_t {
-  kNever,
-  kFirst,  // of the text's beginning, unless an added token stands there
-  kEvery,  // of every stretch between added tokens
-};
-
 struct SentencePieceSpec {
   enum class Model : std::uint8_t { kBpe, kUnigram };
 
@@ -38,8 +31,6 @@ struct SentencePieceSpec {
   std::vector<PieceType> types;  // of base.tokens
   std::int32_t unknown_id = -1;  // what a character without token becomes; -1: there is no such
   bool byte_fallback = false;    // such a character becomes its bytes' tokens
-  SpacePrefix space_prefix = SpacePrefix::kEvery;
-  bool prefix_unless_space = false;      // no second space where the text has one in front
   bool remove_extra_whitespace = false;  // at both ends, and all but one of a run
   std::string charsmap;                  // SentencePiece's compiled character map; may be empty
 };

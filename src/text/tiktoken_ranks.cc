@@ -111,6 +111,7 @@ Result<TokenizerSpec> read_tiktoken_ranks(std::string_view bytes, const std::str
   TokenizerSpec spec;
   spec.merge_source = MergeSource::kRanks;
   spec.ignore_merges = true;
+  spec.needs_all_bytes = true;
   spec.tokens_field = "ranks";
   std::string spelling;
   for (std::size_t number = 1; !bytes.empty(); ++number) {

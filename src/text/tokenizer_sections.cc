@@ -5,6 +5,8 @@
 #include "base/json_value.h"
 #include "text/known_pre_tokenizers.h"
 #include "text/pattern_syntax.h"
+#include "text/section_reading.h"
+#include "text/space_mark_sections.h"
 #include "text/utf8.h"
 
 namespace tidekv {
@@ -12,11 +14,6 @@ namespace {
 
 constexpr std::size_t kMaxSteps = 16;
 constexpr IntRange kTokenIds = {0, INT32_MAX};
-
-// "<file>: <path of the field>", for errors that go on in their own words.
-std::string place_of(const FieldReader& fields, std::string_view name = {}) {
-  return fields.where() + ": " + fields.path(name);
-}
 
 bool is_off(const JsonValue& value) {
   const auto* flag = std::get_if<bool>(&value.data);
@@ -35,13 +32,15 @@ Status read_model(const FieldReader& model, TokenizerSpec& spec) {
   // Switches that change the result are refused unless they are off. fuse_unk never matters: where
   // there is an unknown token, every byte must have one of its own.
   for (const std::string_view name :
-       {"dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback"}) {
+       {"dropout", "continuing_subword_prefix", "end_of_word_suffix"}) {
     const JsonValue* value = model.find(name);
     if (value != nullptr && !is_off(*value)) {
       return model.error(ErrorCode::kUnsupported, name, "null, or this off");
     }
   }
-  spec.has_unknown_token = model.find("unk_token") != nullptr;
+  TIDEKV_ASSIGN(const bool byte_fallback, model.boolean_or("byte_fallback", false));
+  spec.spelling = byte_fallback ? TokenSpelling::kSpaceMark : TokenSpelling::kByteAlphabet;
+  spec.needs_all_bytes = model.find("unk_token") != nullptr;
   TIDEKV_ASSIGN(spec.ignore_merges, model.boolean_or("ignore_merges", false));
   return Ok{};
 }
@@ -92,30 +91,6 @@ Status read_split(const FieldReader& fields, TokenizerSpec& spec) {
     step.pattern = pattern_for_literal(literal);
   }
   spec.pre_tokenizer.push_back(std::move(step));
-  return Ok{};
-}
-
-Result<std::string> type_of(const FieldReader& fields) {
-  return fields.string("type", "the name of a type");
-}
-
-Error unsupported_type(const FieldReader& fields, std::string_view expected) {
-  return fields.error(ErrorCode::kUnsupported, "type", expected);
-}
-
-// Calls read(section, type) for `fields`, or for each object of `list` if it is a Sequence.
-template <typename Read>
-Status for_each_in_sequence(const FieldReader& fields, const char* list, const Read& read) {
-  TIDEKV_ASSIGN(const std::string type, type_of(fields));
-  if (type != "Sequence") {
-    return read(fields, type);
-  }
-  TIDEKV_TRY(fields.only({"type", list}));
-  TIDEKV_ASSIGN(const std::vector<FieldReader> elements, fields.objects(list));
-  for (const FieldReader& element : elements) {
-    TIDEKV_ASSIGN(const std::string element_type, type_of(element));
-    TIDEKV_TRY(read(element, element_type));
-  }
   return Ok{};
 }
 
@@ -217,6 +192,37 @@ Status read_post_processor(const FieldReader& fields, TokenizerSpec& spec) {
       });
 }
 
+// Text stays as it is, or is composed first.
+Status read_normalizer(const FieldReader& fields, TokenizerSpec& spec) {
+  return for_each_in_sequence(
+      fields, "normalizers", [&](const FieldReader& step, const std::string& type) -> Status {
+        if (type != "NFC") {
+          return unsupported_type(step, "NFC, or null in place of a normalizer");
+        }
+        spec.compose = true;
+        return step.only({"type"});
+      });
+}
+
+Status read_byte_level_sections(const FieldReader& root, TokenizerSpec& spec) {
+  TIDEKV_ASSIGN(const std::optional<FieldReader> normalizer, root.object("normalizer"));
+  if (normalizer) {
+    TIDEKV_TRY(read_normalizer(*normalizer, spec));
+  }
+  for (const AddedToken& token : spec.added_tokens) {
+    if (spec.compose && token.normalized) {
+      return Error{ErrorCode::kUnsupported, root.where() +
+                                                ": added_tokens: " + quoted_text(token.content) +
+                                                " is searched for in normalised text; expected "
+                                                "\"normalized\" to be false"};
+    }
+  }
+  TIDEKV_ASSIGN(const FieldReader pre_tokenizer, root.required_object("pre_tokenizer"));
+  TIDEKV_TRY(read_pre_tokenizer(pre_tokenizer, spec));
+  TIDEKV_ASSIGN(const FieldReader decoder, root.required_object("decoder"));
+  return read_decoder(decoder);
+}
+
 }  // namespace
 
 // `truncation` and `padding` are the caller's business, as in Transformers, and not looked at.
@@ -229,15 +235,11 @@ Status read_sections(const FieldReader& root, TokenizerSpec& spec) {
       return root.error(ErrorCode::kUnsupported, "version", "\"1.0\"");
     }
   }
-  TIDEKV_ASSIGN(const std::optional<FieldReader> normalizer, root.object("normalizer"));
-  if (normalizer) {
-    TIDEKV_TRY(type_of(*normalizer));
-    return unsupported_type(*normalizer, "null in place of a normalizer");
+  if (spec.spelling == TokenSpelling::kSpaceMark) {
+    TIDEKV_TRY(read_space_mark_sections(root, spec));
+  } else {
+    TIDEKV_TRY(read_byte_level_sections(root, spec));
   }
-  TIDEKV_ASSIGN(const FieldReader pre_tokenizer, root.required_object("pre_tokenizer"));
-  TIDEKV_TRY(read_pre_tokenizer(pre_tokenizer, spec));
-  TIDEKV_ASSIGN(const FieldReader decoder, root.required_object("decoder"));
-  TIDEKV_TRY(read_decoder(decoder));
   TIDEKV_ASSIGN(const std::optional<FieldReader> post_processor, root.object("post_processor"));
   return post_processor ? read_post_processor(*post_processor, spec) : Status(Ok{});
 }

@@ -62,15 +62,24 @@ enum class MergeSource : std::uint8_t {
   kRanks,   // ids are ranks: tokens that were merged first have the lower ones
 };
 
+// Where SentencePiece's text gets a space in front.
+enum class SpacePrefix : std::uint8_t {
+  kNever,
+  kFirst,  // of the text's beginning, unless an added token stands there
+  kEvery,  // of every stretch between added tokens
+};
+
 struct TokenizerSpec {
   TextList tokens;                      // of the model
   std::vector<std::int32_t> token_ids;  // of `tokens`, in the same order
   TokenSpelling spelling = TokenSpelling::kByteAlphabet;
   MergeSource merge_source = MergeSource::kListed;
-  TextList merges;                 // left and right part alternate; the first pair ranks highest
-  bool ignore_merges = false;      // a piece that is a token as a whole is not merged
-  bool has_unknown_token = false;  // for bytes without a token; else they are left out
-  bool compose = false;            // text is brought to Unicode's form NFC first
+  TextList merges;               // left and right part alternate; the first pair ranks highest
+  bool ignore_merges = false;    // a piece that is a token as a whole is not merged
+  bool needs_all_bytes = false;  // else bytes of no ordinary text may lack a token
+  bool compose = false;          // text is brought to Unicode's form NFC first
+  SpacePrefix space_prefix = SpacePrefix::kNever;  // with space marks only
+  bool prefix_unless_space = false;  // no second space where the text has one in front
   std::vector<AddedToken> added_tokens;
   std::vector<PreTokenizerStep> pre_tokenizer;
   std::string bos_token;  // what the post-processor puts first; empty: nothing

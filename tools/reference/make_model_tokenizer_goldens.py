@@ -13,6 +13,12 @@ tests/data/tokenizers/needle.json   tokenizers, from tokenizer.json
                       llama3.json   Transformers' converter of tiktoken files with Llama 3's special
                                     tokens; every case is also compared with the tiktoken package
 
+                      sentencepiece_tiny.json  the sentencepiece package, from the valid models of
+                                    fuzz/corpus/tokenizer_model
+                      llama_style.json  tokenizers, from a small tokenizer.json of SentencePiece's
+                                    kind with each way to put the leading space
+                      composed.json tokenizers, from tokenizer_tiny.json with the normalizer NFC
+
 A case: "text", or "hex" for bytes that are no text; "ids": special tokens left as text, nothing
 put in front; "special_ids": special tokens recognised, only where that makes a difference.
 """
@@ -25,11 +31,11 @@ import tempfile
 import sentencepiece
 import tiktoken
 from tiktoken.load import load_tiktoken_bpe
-from tokenizers import Tokenizer, pre_tokenizers
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import AutoTokenizer
 from transformers.convert_slow_tokenizer import TikTokenConverter
 
-from make_tokenizer_golden import HARD_STRINGS
+from make_tokenizer_golden import HARD_STRINGS, TRAINING_TEXT
 
 OUT = pathlib.Path("tests/data/tokenizers")
 MODELS = pathlib.Path("models")
@@ -171,6 +177,76 @@ def llama3(texts):
     write("llama3.json", str(file), versions(transformers, tiktoken), len(ranks), cases)
 
 
+def dump(name, value):
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    text = text.replace('{"text"', '\n{"text"')
+    (OUT / name).write_text(text + "\n", encoding="utf-8", newline="\n")
+    print(OUT / name)
+
+
+def sentencepiece_tiny():
+    """Texts that the small vocabularies have pieces for, and others."""
+    texts = ["", " ", "  ", "a", "ab", " ab  aab\n12 \u00e9<s>\u2581", "x xx\naa", "aaab unused z",
+             "aabaabab" * 20, " a  a   a    a", "\u00e9\u00e9 ab\u00e91", "zzz ab zzz", "  ab  ",
+             "\u2581\u2581ab\u2581", "<s>ab</s>", "a\nb\n\nxab", "1 1  11 1a1"]
+    files = []
+    for file in sorted(pathlib.Path("fuzz/corpus/tokenizer_model").glob("valid_*")):
+        if file.name == "valid_ranks":
+            continue
+        model = sentencepiece.SentencePieceProcessor(model_file=str(file))
+        files.append({"file": str(file),
+                      "cases": [case(text, *[model.encode(text)] * 2) for text in texts]})
+    dump("sentencepiece_tiny.json", {"reference": versions(sentencepiece), "files": files})
+
+
+MARK = "\u2581"
+TO_MARKS = normalizers.Replace(" ", MARK)
+SPACES = {  # Llama 2's own; what Transformers 5 writes for it; the newer ways; no space
+    "prepend": (normalizers.Sequence([normalizers.Prepend(MARK), TO_MARKS]), None),
+    "doubled": (normalizers.Sequence([TO_MARKS, normalizers.Replace(Regex(r"\A" + MARK), MARK * 2)]),
+                pre_tokenizers.Metaspace(MARK, prepend_scheme="always", split=False)),
+    "always": (None, pre_tokenizers.Metaspace(MARK, prepend_scheme="always", split=False)),
+    "first": (None, pre_tokenizers.Metaspace(MARK, prepend_scheme="first", split=False)),
+    "never": (normalizers.Sequence([TO_MARKS]), None),
+}
+
+
+def llama_style():
+    trained = Tokenizer(models.BPE())
+    trained.pre_tokenizer = pre_tokenizers.Metaspace(MARK)
+    trained.train_from_iterator([TRAINING_TEXT] * 3, trainers.BpeTrainer(
+        vocab_size=300, show_progress=False, limit_alphabet=60))
+    model = json.loads(trained.to_str())["model"]
+    tokens = ["<unk>", "<s>", "</s>", *[f"<0x{byte:02X}>" for byte in range(256)]]
+    tokens += sorted(model["vocab"], key=model["vocab"].get)
+    merges = [tuple(merge) for merge in model["merges"]]
+    tokenizer = Tokenizer(models.BPE({token: i for i, token in enumerate(tokens)}, merges,
+                                     unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    tokenizer.add_special_tokens(tokens[:3])
+    tokenizer.decoder = decoders.Sequence([
+        decoders.Replace(MARK, " "), decoders.ByteFallback(), decoders.Fuse(),
+        decoders.Strip(" ", 1, 0)])
+    texts = HARD_STRINGS + MORE_STRINGS[:12] + ["<s>a</s> b<s> c", " <s> x", "</s>", "river</s>river"]
+    variants = []
+    for name, (normalizer, pre_tokenizer) in SPACES.items():
+        tokenizer.normalizer, tokenizer.pre_tokenizer = normalizer, pre_tokenizer
+        whole = json.loads(tokenizer.to_str())
+        variants.append({"name": name, "normalizer": whole["normalizer"],
+                         "pre_tokenizer": whole["pre_tokenizer"],
+                         "cases": fast_cases(tokenizer, texts, None)})
+    import tokenizers
+    dump("llama_style.json", {"reference": versions(tokenizers), "tokenizer": whole,
+                              "variants": variants})
+
+
+def composed():
+    tokenizer = Tokenizer.from_file("tests/data/tokenizer_tiny.json")
+    tokenizer.normalizer = normalizers.NFC()
+    import tokenizers
+    dump("composed.json", {"reference": versions(tokenizers),
+                           "cases": fast_cases(tokenizer, HARD_STRINGS + MORE_STRINGS, None)})
+
+
 def main():
     texts = HARD_STRINGS + MORE_STRINGS
     OUT.mkdir(exist_ok=True)
@@ -178,6 +254,9 @@ def main():
     smollm2(texts)
     mistral(texts)
     llama3(texts)
+    sentencepiece_tiny()
+    llama_style()
+    composed()
 
 
 if __name__ == "__main__":
