@@ -1,9 +1,9 @@
 // Block-quantised rows in AVX-512.
 //
-// An element is scale * q, or scale * q plus a minimum. The product is exact in f32 (an f16 has 11
-// significant bits, scales of groups at most 8, q at most 8, and never all at once), so a fused
-// multiply-add gives the bits of a product and a sum. Numbers of four bits pick from a table of
-// their 16 values, which the lanes of one register hold.
+// An element is scale * q, or scale * q plus a minimum. The product is exact in f32 (11 significant
+// bits of an f16, at most 7 of a group's scale and 7 of q, 23 together), so a fused multiply-add
+// gives the bits of a product and a sum. Numbers of four bits pick from a table of their 16 values,
+// which the lanes of one register hold.
 #include "backend/cpu/avx512_blocks.h"
 
 #include "backend/cpu/avx512_vectors.h"
