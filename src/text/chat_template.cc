@@ -36,7 +36,7 @@ Result<Value> message_list(TemplateRuntime& runtime, std::span<const ChatMessage
     }
     TIDEKV_ASSIGN(Value message, runtime.dict({{plain("role"), plain(messages[i].role)},
                                                {plain("content"), Value{content}}}));
-    items.push_back(std::move(message));
+    items.push_back(message);
   }
   return runtime.list(std::move(items), ValueList::Kind::kList);
 }

@@ -148,7 +148,7 @@ std::string argument_problem(const Builtin& builtin, std::size_t num_positional,
 }
 
 Result<Value> call_builtin(TemplateRuntime& runtime, const Builtin& builtin, const Value& value,
-                           CallArguments arguments) {
+                           const CallArguments& arguments) {
   std::vector<std::string_view> names;
   for (const auto& [name, argument] : arguments.named) {
     names.push_back(name);
@@ -160,14 +160,14 @@ Result<Value> call_builtin(TemplateRuntime& runtime, const Builtin& builtin, con
   BuiltinCall call{.runtime = runtime, .value = value, .args = {}, .rest = {}};
   for (std::size_t i = 0; i < arguments.positional.size(); ++i) {
     if (builtin.rest_from >= 0 && i >= static_cast<std::size_t>(builtin.rest_from)) {
-      call.rest.push_back(std::move(arguments.positional[i]));
+      call.rest.push_back(arguments.positional[i]);
     } else {
-      call.args[i] = std::move(arguments.positional[i]);
+      call.args[i] = arguments.positional[i];
     }
   }
-  for (auto& [name, argument] : arguments.named) {
+  for (const auto& [name, argument] : arguments.named) {
     const auto at = std::find(builtin.parameters.begin(), builtin.parameters.end(), name);
-    call.args[static_cast<std::size_t>(at - builtin.parameters.begin())] = std::move(argument);
+    call.args[static_cast<std::size_t>(at - builtin.parameters.begin())] = argument;
   }
   TIDEKV_TRY(runtime.step());
   return builtin.apply(call);

@@ -58,7 +58,7 @@ bool is_method_name(std::string_view name);
 std::string argument_problem(const Builtin& builtin, std::size_t num_positional,
                              const std::vector<std::string_view>& names);
 Result<Value> call_builtin(TemplateRuntime& runtime, const Builtin& builtin, const Value& value,
-                           CallArguments arguments);
+                           const CallArguments& arguments);
 
 // Jinja's object.name and object[key].
 Result<Value> attribute_of(TemplateRuntime& runtime, const Value& object, std::string_view name);

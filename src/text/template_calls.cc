@@ -15,11 +15,11 @@ Result<CallArguments> TemplateInterpreter::arguments(const Node& call_node, std:
   CallArguments made;
   for (std::size_t i = first; i < call_node.children.size(); ++i) {
     TIDEKV_ASSIGN(Value value, evaluate(call_node.children[i], scope));
-    made.positional.push_back(std::move(value));
+    made.positional.push_back(value);
   }
   for (const auto& [name, child] : call_node.named) {
     TIDEKV_ASSIGN(Value value, evaluate(child, scope));
-    made.named.emplace_back(name, std::move(value));
+    made.named.emplace_back(name, value);
   }
   runtime_.set_line(call_node.line);
   return made;
@@ -27,8 +27,8 @@ Result<CallArguments> TemplateInterpreter::arguments(const Node& call_node, std:
 
 Result<Value> TemplateInterpreter::filtered(const Node& filter, Scope& scope) {
   TIDEKV_ASSIGN(const Value value, evaluate(filter.children[0], scope));
-  TIDEKV_ASSIGN(CallArguments given, arguments(filter, 1, scope));
-  return call_builtin(runtime_, *find_filter(filter.text), value, std::move(given));
+  TIDEKV_ASSIGN(const CallArguments given, arguments(filter, 1, scope));
+  return call_builtin(runtime_, *find_filter(filter.text), value, given);
 }
 
 Result<Value> TemplateInterpreter::apply_filters(NodeId id, const Value& value, Scope& scope) {
@@ -39,26 +39,26 @@ Result<Value> TemplateInterpreter::apply_filters(NodeId id, const Value& value, 
   if (filter.children[0] != kNoNode) {
     TIDEKV_ASSIGN(input, apply_filters(filter.children[0], value, scope));
   }
-  TIDEKV_ASSIGN(CallArguments given, arguments(filter, 1, scope));
-  return call_builtin(runtime_, *find_filter(filter.text), input, std::move(given));
+  TIDEKV_ASSIGN(const CallArguments given, arguments(filter, 1, scope));
+  return call_builtin(runtime_, *find_filter(filter.text), input, given);
 }
 
 Result<Value> TemplateInterpreter::tested(const Node& test, Scope& scope) {
   TIDEKV_ASSIGN(const Value value, evaluate(test.children[0], scope));
-  TIDEKV_ASSIGN(CallArguments given, arguments(test, 1, scope));
-  return call_builtin(runtime_, *find_test(test.text), value, std::move(given));
+  TIDEKV_ASSIGN(const CallArguments given, arguments(test, 1, scope));
+  return call_builtin(runtime_, *find_test(test.text), value, given);
 }
 
 Result<Value> TemplateInterpreter::method_call(const Node& method, Scope& scope) {
   TIDEKV_ASSIGN(const Value object, evaluate(method.children[0], scope));
-  TIDEKV_ASSIGN(CallArguments given, arguments(method, 1, scope));
+  TIDEKV_ASSIGN(const CallArguments given, arguments(method, 1, scope));
   TIDEKV_TRY(check_defined(runtime_, object));
   const Builtin* builtin = find_method(object, method.text);
   if (builtin == nullptr || builtin->apply == nullptr) {
     return runtime_.error("a " + std::string(type_name(object)) + " has no method " +
                           in_quotes(method.text));
   }
-  return call_builtin(runtime_, *builtin, object, std::move(given));
+  return call_builtin(runtime_, *builtin, object, given);
 }
 
 Result<Value> TemplateInterpreter::call(const Node& call_node, Scope& scope) {
@@ -85,7 +85,7 @@ Status TemplateInterpreter::bind_parameters(const Node& macro, CallArguments giv
     Value value{Undefined{macro.names[i], "the call"}};
     bool found = i < given.positional.size();
     if (found) {
-      value = std::move(given.positional[i]);
+      value = given.positional[i];
     }
     for (auto argument = given.named.begin(); argument != given.named.end(); ++argument) {
       if (argument->first != macro.names[i]) {
@@ -94,7 +94,7 @@ Status TemplateInterpreter::bind_parameters(const Node& macro, CallArguments giv
       if (found) {
         return runtime_.error(name + ": argument " + in_quotes(macro.names[i]) + " is given twice");
       }
-      value = std::move(argument->second);
+      value = argument->second;
       found = true;
       given.named.erase(argument);
       break;
@@ -102,7 +102,7 @@ Status TemplateInterpreter::bind_parameters(const Node& macro, CallArguments giv
     if (!found && macro.children[i + 1] != kNoNode) {
       TIDEKV_ASSIGN(value, evaluate(macro.children[i + 1], scope));
     }
-    TIDEKV_TRY(set_variable(scope, macro.names[i], std::move(value)));
+    TIDEKV_TRY(set_variable(scope, macro.names[i], value));
   }
   if (!given.named.empty()) {
     return runtime_.error(name + " takes no argument " + in_quotes(given.named[0].first));
@@ -200,8 +200,8 @@ std::string date_part(char directive, const std::tm& time) {
     std::snprintf(out.data(), out.size(), "%0*d", width, number);
     return std::string(out.data());
   };
-  const std::string month = kMonths[static_cast<std::size_t>(time.tm_mon)];
-  const std::string day = kDays[static_cast<std::size_t>(time.tm_wday)];
+  std::string month = kMonths[static_cast<std::size_t>(time.tm_mon)];
+  std::string day = kDays[static_cast<std::size_t>(time.tm_wday)];
   switch (directive) {
     case 'Y':
       return digits(time.tm_year + 1900, 4);

@@ -222,11 +222,11 @@ Status put_entry(TemplateRuntime& runtime, std::vector<std::pair<Value, Value>>&
   for (auto& [other, held] : entries) {
     TIDEKV_ASSIGN(const bool same, equals(runtime, other, key));
     if (same) {
-      held = std::move(value);
+      held = value;
       return Ok{};
     }
   }
-  entries.emplace_back(std::move(key), std::move(value));
+  entries.emplace_back(key, value);
   return Ok{};
 }
 

@@ -106,7 +106,7 @@ Result<Value> TemplateInterpreter::list(const Node& expression, Scope& scope,
   std::vector<Value> items;
   for (const NodeId child : expression.children) {
     TIDEKV_ASSIGN(Value item, evaluate(child, scope));
-    items.push_back(std::move(item));
+    items.push_back(item);
   }
   return runtime_.list(std::move(items), kind);
 }
@@ -116,7 +116,7 @@ Result<Value> TemplateInterpreter::dict(const Node& expression, Scope& scope) {
   for (std::size_t i = 0; i + 1 < expression.children.size(); i += 2) {
     TIDEKV_ASSIGN(Value key, evaluate(expression.children[i], scope));
     TIDEKV_ASSIGN(Value value, evaluate(expression.children[i + 1], scope));
-    TIDEKV_TRY(put_entry(runtime_, entries, std::move(key), std::move(value)));
+    TIDEKV_TRY(put_entry(runtime_, entries, key, value));
   }
   return runtime_.dict(std::move(entries));
 }
@@ -150,7 +150,7 @@ Result<Value> TemplateInterpreter::comparison(const Node& expression, Scope& sco
     if (!holds) {
       return Value{false};
     }
-    left = std::move(right);
+    left = right;
   }
   return Value{true};
 }

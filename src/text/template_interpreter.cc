@@ -145,7 +145,7 @@ Result<TemplateInterpreter::Flow> TemplateInterpreter::run_with(const Node& stat
   Scope* inner = runtime_.make_scope(&scope);
   for (std::size_t i = 1; i + 1 < statement.children.size(); i += 2) {
     TIDEKV_ASSIGN(Value value, evaluate(statement.children[i + 1], scope));
-    TIDEKV_TRY(assign(statement.children[i], std::move(value), *inner));
+    TIDEKV_TRY(assign(statement.children[i], value, *inner));
   }
   return execute(statement.children[0], *inner, out);
 }
@@ -154,7 +154,7 @@ Result<TemplateInterpreter::Flow> TemplateInterpreter::run_set(const Node& state
                                                                Scope& scope) {
   TIDEKV_ASSIGN(Value value, evaluate(statement.children[1], scope));
   runtime_.set_line(statement.line);
-  TIDEKV_TRY(assign(statement.children[0], std::move(value), scope));
+  TIDEKV_TRY(assign(statement.children[0], value, scope));
   return Flow::kNext;
 }
 
@@ -176,7 +176,7 @@ Result<TemplateInterpreter::Flow> TemplateInterpreter::run_captured(const Node& 
   }
   runtime_.set_line(statement.line);
   if (sets) {
-    TIDEKV_TRY(assign(statement.children[0], std::move(value), scope));
+    TIDEKV_TRY(assign(statement.children[0], value, scope));
     return Flow::kNext;
   }
   TIDEKV_ASSIGN(const MarkedText text, to_text(runtime_, value));
@@ -196,22 +196,22 @@ Status TemplateInterpreter::set_variable(Scope& scope, std::string_view name, Va
   TIDEKV_TRY(runtime_.step(scope.variables.size()));
   for (auto& [other, held] : scope.variables) {
     if (other == name) {
-      held = std::move(value);
+      held = value;
       return Ok{};
     }
   }
   runtime_.count_variable();
-  scope.variables.emplace_back(name, std::move(value));
+  scope.variables.emplace_back(name, value);
   return Ok{};
 }
 
 Status TemplateInterpreter::assign(NodeId id, Value value, Scope& scope) {
   const Node& target = node(id);
   if (target.kind == NodeKind::kName) {
-    return set_variable(scope, target.text, std::move(value));
+    return set_variable(scope, target.text, value);
   }
   if (target.kind == NodeKind::kNamespaceTarget) {
-    return assign_attribute(target, std::move(value), scope);
+    return assign_attribute(target, value, scope);
   }
   if (value.is<Undefined>()) {
     return undefined_error(runtime_, *value.get<Undefined>());
@@ -237,12 +237,12 @@ Status TemplateInterpreter::assign_attribute(const Node& target, Value value, Sc
   TIDEKV_TRY(runtime_.step((*space)->attributes.size()));
   for (auto& [name, held] : (*space)->attributes) {
     if (name == target.names[0]) {
-      held = std::move(value);
+      held = value;
       return Ok{};
     }
   }
   runtime_.count_variable();
-  (*space)->attributes.emplace_back(target.names[0], std::move(value));
+  (*space)->attributes.emplace_back(target.names[0], value);
   return Ok{};
 }
 

@@ -159,7 +159,7 @@ Result<Value> with_attribute(TemplateRuntime& runtime, const Value& list, const 
   std::vector<Value> out;
   for (const Value& item : *items) {
     TIDEKV_ASSIGN(Value value, attribute_at(runtime, item, path));
-    out.push_back(std::move(value));
+    out.push_back(value);
   }
   return runtime.list(std::move(out), ValueList::Kind::kIterator);
 }
@@ -219,7 +219,7 @@ Result<Value> map_items(BuiltinCall& call) {
                              : attribute_at(call.runtime, item, *call.args[1]);
     TIDEKV_ASSIGN(Value value, std::move(made));
     const bool missing = !call.args[0] && value.is<Undefined>() && call.args[2];
-    out.push_back(missing ? *call.args[2] : std::move(value));
+    out.push_back(missing ? *call.args[2] : value);
   }
   return call.runtime.list(std::move(out), ValueList::Kind::kIterator);
 }

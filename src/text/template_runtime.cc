@@ -36,7 +36,7 @@ Status TemplateRuntime::step(std::size_t size) {
   return Ok{};
 }
 
-Error TemplateRuntime::error(std::string what, ErrorCode code) const {
+Error TemplateRuntime::error(const std::string& what, ErrorCode code) const {
   return Error{code, where_ + ": line " + std::to_string(line_) + ": " + what};
 }
 

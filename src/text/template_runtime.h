@@ -26,7 +26,7 @@ class TemplateRuntime {
   Status step(std::size_t size = 0);
 
   // "where: line N: what".
-  Error error(std::string what, ErrorCode code = ErrorCode::kBadFile) const;
+  Error error(const std::string& what, ErrorCode code = ErrorCode::kBadFile) const;
   void set_line(std::int32_t line) { line_ = line; }
   std::int32_t line() const { return line_; }
 
