@@ -1,6 +1,6 @@
 // Any bytes as a chat template, and what follows a zero byte as a message's content: an error that
 // names the template, or a text whose ranges lie in it and in order.
-#include "text/chat_template.h"
+#include "chat/chat_template.h"
 
 #include <array>
 

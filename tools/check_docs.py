@@ -16,7 +16,7 @@ TEST = re.compile(r"\b(?:TYPED_)?TEST(?:_F|_P)?\(\s*(\w+)\s*,\s*(\w+)\s*\)")
 FENCE = re.compile(r"^```cpp (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # Files have one of these in front; other names with a slash are paths of a build or of a model.
 FOLDERS = r"(?:src|include|apps|bench|tests|fuzz|examples|docs|tools|cmake|models|\.ci)"
-MODULES = r"(?:base|tensor|memory|io|text|backend|cache|model|compress|prefill|engine)"
+MODULES = r"(?:base|tensor|memory|io|text|chat|backend|cache|model|compress|prefill|engine)"
 FILE = re.compile(rf"(?:{FOLDERS}|{MODULES})/[\w.*/]+")
 
 

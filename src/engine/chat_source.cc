@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "text/chat_template_file.h"
+#include "chat/chat_template_file.h"
 
 namespace tidekv {
 namespace {

@@ -3,9 +3,9 @@
 
 #include <string>
 
+#include "chat/chat_options.h"
+#include "chat/chat_template.h"
 #include "engine/model_source.h"
-#include "text/chat_options.h"
-#include "text/chat_template.h"
 #include "tidekv/result.h"
 
 namespace tidekv {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes src/text/template_case_tables.cc: upper and lower case as Python's str has them.
+"""Writes src/chat/template_case_tables.cc: upper and lower case as Python's str has them.
 
 Only characters beyond ASCII whose other case is one character; those whose other case is several,
 or depends on its place in the word, are listed apart. Format the file with clang-format.
@@ -46,7 +46,7 @@ def table(kind, name, rows):
 
 def main():
     text = ('// Written by tools/reference/make_case_tables.py from Python 3.11 (Unicode 14).\n'
-            '#include "text/template_case_tables.h"\n\n#include <array>\n\n'
+            '#include "chat/template_case_tables.h"\n\n#include <array>\n\n'
             'namespace tidekv {\nnamespace {\n\n')
     text += table("CaseRange", "kUpper", mapping_ranges(str.upper))
     text += table("CaseRange", "kLower", mapping_ranges(str.lower))
