@@ -275,9 +275,9 @@ TEST(Safetensors, CutAtAnyByteIsAnErrorThatSaysWhatIsMissing) {
 }
 
 // The time is that of the file's size, not of its square.
-TEST(Safetensors, ReadsAHundredThousandTensors) {
+TEST(Safetensors, ReadsAsManyTensorsAsItAllowsInTimeOfTheirSize) {
   std::string header = "{";
-  constexpr int kTensors = 100'000;
+  constexpr int kTensors = 65'536;
   for (int i = 0; i < kTensors; ++i) {
     header += (i == 0 ? "\"t" : ",\"t") + std::to_string(i) +
               "\":{\"dtype\":\"BF16\",\"shape\":[1],\"data_offsets\":[" + std::to_string(2 * i) +
