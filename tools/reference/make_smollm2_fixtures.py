@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes tests/data/reference/smollm2_{short,2k,8k}.safetensors and smollm2.json; see README.md.
 
-Usage: make_smollm2_fixtures.py SmolLM2-135M-Instruct.Q4_1.gguf [OUT]   (half an hour, 10 GB)
+Usage: make_smollm2_fixtures.py SmolLM2-135M-Instruct.Q4_1.gguf [OUT]   (a quarter of an hour, 8 GB)
 """
 import gc
 import hashlib
@@ -93,7 +93,7 @@ def runs_of(positions):
 
 
 def selection(scores, scores32, budget):
-    """snapkv.selection in the space of runs, with the positions near the border by name."""
+    """snapkv.selection with runs of positions, and those near the border named."""
     entry = snapkv.selection(scores, scores32, budget)
     entry["retained_runs"] = runs_of(entry.pop("retained"))
     if entry["num_near"] > 0:
