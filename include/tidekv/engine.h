@@ -96,7 +96,8 @@ class Engine {
                                              const TokenizeOptions& options) const;
   // The ids of a conversation in the form the model was trained on, its own chat template's, up to
   // the opening of the assistant's next turn. What the messages say never becomes a special token,
-  // so no text can forge a turn. An error if the model has no template, or refuses the messages.
+  // so no text can forge a turn; one that holds a turn's mark where that is plain text is refused.
+  // An error, too, if the model has no template, or its template refuses the messages.
   Result<std::vector<std::int32_t>> tokenize_chat(const std::vector<ChatMessage>& messages) const;
   // The vocabulary's spelling of one token, for listings.
   std::string token_text(std::int32_t id) const;

@@ -7,6 +7,7 @@
 #include "engine/chat_source.h"
 #include "engine/model_source.h"
 #include "engine/request_runner.h"
+#include "engine/turn_marks.h"
 #include "engine/values_not_exceptions.h"
 #include "io/tensor_values.h"
 
@@ -156,6 +157,7 @@ Result<std::vector<std::int32_t>> Engine::tokenize_chat(
   return values_not_exceptions([&]() -> Result<std::vector<std::int32_t>> {
     TIDEKV_ASSIGN(const ChatSource chat, read_chat_source(impl_->info().path, impl_->source()));
     TIDEKV_ASSIGN(const RenderedChat rendered, chat.chat_template.render(messages, chat.options));
+    TIDEKV_TRY(check_turn_marks(rendered, impl_->tokenizer()));
     return impl_->tokenizer().encode(
         rendered.text, {.parse_special = true, .protected_ranges = rendered.user_ranges});
   });

@@ -1,0 +1,71 @@
+#include "engine/turn_marks.h"
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "base/json_value.h"
+
+namespace tidekv {
+namespace {
+
+// What the template wrote before, between and after the messages.
+std::vector<std::string_view> template_stretches(const RenderedChat& chat) {
+  const std::string_view text = chat.text;
+  std::vector<std::string_view> stretches;
+  std::size_t begin = 0;
+  for (const TextRange& range : chat.user_ranges) {
+    stretches.push_back(text.substr(begin, range.begin - begin));
+    begin = range.end;
+  }
+  stretches.push_back(text.substr(begin));
+  return stretches;
+}
+
+Result<bool> has_special_token(std::string_view text, const Tokenizer& tokenizer) {
+  TIDEKV_ASSIGN(const auto ids, tokenizer.encode(text, {.add_bos = false, .parse_special = true}));
+  return std::ranges::any_of(ids, [&](std::int32_t id) { return tokenizer.is_special(id); });
+}
+
+std::string_view trimmed(std::string_view line) {
+  constexpr std::string_view kBlanks = " \t\r";
+  const std::size_t begin = std::min(line.find_first_not_of(kBlanks), line.size());
+  return line.substr(begin, line.find_last_not_of(kBlanks) + 1 - begin);
+}
+
+void add_lines(std::string_view text, std::vector<std::string_view>& lines) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    if (const std::string_view line = trimmed(text.substr(0, end)); !line.empty()) {
+      lines.push_back(line);
+    }
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
+}  // namespace
+
+Status check_turn_marks(const RenderedChat& chat, const Tokenizer& tokenizer) {
+  std::vector<std::string_view> marks;
+  for (const std::string_view stretch : template_stretches(chat)) {
+    TIDEKV_ASSIGN(const bool special, has_special_token(stretch, tokenizer));
+    if (!special) {
+      add_lines(stretch, marks);
+    }
+  }
+  for (const TextRange& range : chat.user_ranges) {
+    const std::string_view said =
+        std::string_view(chat.text).substr(range.begin, range.end - range.begin);
+    for (const std::string_view mark : marks) {
+      if (said.find(mark) != std::string_view::npos) {
+        return Error{ErrorCode::kInvalidArgument,
+                     "a message holds " + in_quotes(mark) +
+                         ", which this model's chat form writes between messages as plain text; "
+                         "expected messages without it, as the model could not tell the two apart"};
+      }
+    }
+  }
+  return Ok{};
+}
+
+}  // namespace tidekv
