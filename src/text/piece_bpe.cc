@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "text/merge_list.h"
+#include "text/space_mark.h"
 #include "text/utf8.h"
 
 namespace tidekv {
@@ -24,6 +25,15 @@ bool is_one_character(std::string_view text) {
   return !text.empty() && utf8_step(text).length == text.size();
 }
 
+// Where the word that starts at `begin` ends: before the next mark that follows something else.
+std::size_t word_end(std::string_view text, std::size_t begin) {
+  std::size_t at = begin;
+  while (text.substr(at).starts_with(kSpaceMark)) {
+    at += kSpaceMark.size();
+  }
+  return std::min(text.find(kSpaceMark, at), text.size());
+}
+
 // Equal scores have equal orders, higher scores lower ones.
 std::vector<float> scores_in_order(std::vector<float> scores) {
   std::sort(scores.begin(), scores.end(), std::greater<>{});
@@ -38,6 +48,11 @@ Result<PieceBpe> PieceBpe::build(const SentencePieceSpec& spec, const Vocabulary
   PieceBpe bpe(vocabulary);
   bpe.ignore_merges_ = spec.base.ignore_merges;
   bpe.index_characters(spec);
+  bpe.cuts_at_spaces_ = true;
+  for (std::size_t i = 0; i < spec.base.tokens.size(); ++i) {
+    const std::string_view token = spec.base.tokens[i];
+    bpe.cuts_at_spaces_ = bpe.cuts_at_spaces_ && word_end(token, 0) == token.size();
+  }
   std::vector<Merge> merges;
   if (spec.scores.empty()) {
     TIDEKV_ASSIGN(merges, listed_merges(spec.base, vocabulary, file));
@@ -151,18 +166,24 @@ void PieceBpe::cut(std::string_view text, PieceScratch& scratch) const {
       return;
     }
   }
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = cuts_at_spaces_ ? word_end(text, begin) : text.size();
+    merge_word(text.substr(begin, end - begin), begin, scratch);
+    begin = end;
+  }
+}
+
+// `begin`: of the word, in the whole text.
+void PieceBpe::merge_word(std::string_view word, std::size_t begin, PieceScratch& scratch) const {
   std::vector<MergeScratch::Symbol>& symbols = scratch.merges.symbols;
   symbols.clear();
   scratch.begins.clear();
-  for (std::size_t at = 0; at < text.size();) {
-    const Utf8Step step = utf8_step(text.substr(at));
+  for (std::size_t at = 0; at < word.size();) {
+    const Utf8Step step = utf8_step(word.substr(at));
     const bool valid = step.kind == Utf8Kind::kValid;
-    symbols.push_back({.id = valid ? symbol_of_character(text.substr(at, step.length)) : -1});
+    symbols.push_back({.id = valid ? symbol_of_character(word.substr(at, step.length)) : -1});
     scratch.begins.push_back(static_cast<std::uint32_t>(at));
     at += step.length;
-  }
-  if (symbols.empty()) {
-    return;
   }
   merges_.merge_all(scratch.merges);
   for (std::int32_t i = 0; i >= 0;) {
@@ -170,8 +191,8 @@ void PieceBpe::cut(std::string_view text, PieceScratch& scratch) const {
     const bool is_token = symbol.id < vocabulary_->size();
     i = symbol.next;
     const std::size_t end =
-        i < 0 ? text.size() : std::size_t{scratch.begins[static_cast<std::size_t>(i)]};
-    scratch.pieces.push_back({end, is_token ? symbol.id : -1});
+        i < 0 ? word.size() : std::size_t{scratch.begins[static_cast<std::size_t>(i)]};
+    scratch.pieces.push_back({begin + end, is_token ? symbol.id : -1});
   }
 }
 

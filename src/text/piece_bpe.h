@@ -26,6 +26,7 @@ class PieceBpe final : public PieceModel {
 
  private:
   explicit PieceBpe(const Vocabulary& vocabulary) : vocabulary_(&vocabulary) {}
+  void merge_word(std::string_view word, std::size_t begin, PieceScratch& scratch) const;
   void index_characters(const SentencePieceSpec& spec);
   Result<std::vector<Merge>> merges_of_scores(const SentencePieceSpec& spec,
                                               const std::string& file) const;
@@ -34,6 +35,7 @@ class PieceBpe final : public PieceModel {
 
   const Vocabulary* vocabulary_;
   bool ignore_merges_ = false;
+  bool cuts_at_spaces_ = false;  // no token goes on across the beginning of a word
   // Characters by their bytes as a number. A character that is no token but part of one has a
   // symbol of its own behind all ids.
   std::vector<std::pair<std::uint32_t, std::int32_t>> characters_;

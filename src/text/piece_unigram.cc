@@ -9,6 +9,7 @@ namespace tidekv {
 namespace {
 
 constexpr float kUnknownPenalty = 10.0F;  // an unknown character scores this below the lowest piece
+constexpr float kUserDefinedPenalty = 0.1F;
 
 }  // namespace
 
@@ -31,8 +32,8 @@ PieceUnigram::PieceUnigram(const SentencePieceSpec& spec) : scores_(spec.scores)
   trie_ = PieceTrie(std::move(entries));
 }
 
-// Forward over the text: the best way to get to each place. Sums are kept in single precision and
-// compared in double, as SentencePiece does it, so that near ties fall alike.
+// Forward over the text: the best way to get to each place. Sums are kept and compared in single
+// precision, as SentencePiece does it, so that near ties fall alike.
 void PieceUnigram::cut(std::string_view text, PieceScratch& scratch) const {
   std::vector<PieceScratch::Best>& best = scratch.best;
   best.assign(text.size() + 1, {});
@@ -41,22 +42,22 @@ void PieceUnigram::cut(std::string_view text, PieceScratch& scratch) const {
     const std::size_t character = utf8_step(text.substr(at)).length;
     const float so_far = best[at].score;
     bool has_single = false;
-    const auto offer = [&](std::size_t length, std::int32_t id, double score) {
+    const auto offer = [&](std::size_t length, std::int32_t id, float score) {
       PieceScratch::Best& end = best[at + length];
-      if (!end.reached || score > static_cast<double>(end.score)) {
-        end = {static_cast<float>(score), id, static_cast<std::uint32_t>(at), true};
+      if (!end.reached || score > end.score) {
+        end = {score, id, static_cast<std::uint32_t>(at), true};
       }
     };
     trie_.for_each_prefix(text.substr(at), [&](std::size_t length, std::int32_t id) {
       const auto index = static_cast<std::size_t>(id);
-      const double score = user_defined_[index]
-                               ? static_cast<double>(static_cast<float>(length) * highest_) - 0.1
-                               : static_cast<double>(scores_[index]);
-      offer(length, id, score + static_cast<double>(so_far));
+      const float score = user_defined_[index]
+                              ? static_cast<float>(length) * highest_ - kUserDefinedPenalty
+                              : scores_[index];
+      offer(length, id, score + so_far);
       has_single = has_single || length == character;
     });
     if (!has_single) {
-      offer(character, -1, static_cast<double>(unknown_score + so_far));
+      offer(character, -1, unknown_score + so_far);
     }
     at += character;
   }
