@@ -34,6 +34,18 @@ std::unique_ptr<Tokenizer> tokenizer_of(const std::string& name) {
   return tokenizer.ok() ? std::move(tokenizer).value() : nullptr;
 }
 
+// Needle's tokenizer with one more token.
+std::string with_added_token(const std::string& token) {
+  std::ostringstream text;
+  text
+      << std::ifstream(TIDEKV_SOURCE_DIR "/models/needle/tokenizer.json", std::ios::binary).rdbuf();
+  std::string json = text.str();
+  const std::size_t at = json.find('[', json.find("\"added_tokens\":")) + 1;
+  return json.insert(at, R"({"id": 4096, "content": ")" + token +
+                             R"(", "single_word": false, "lstrip": false, "rstrip": false,)" +
+                             R"( "normalized": false, "special": false}, )");
+}
+
 RenderedChat rendered(const char* form, const std::string& said, const ChatOptions& options) {
   const auto chat_template = ChatTemplate::parse(form, "form");
   EXPECT_TRUE(chat_template.ok()) << chat_template.error().message;
@@ -58,6 +70,24 @@ TEST(TurnMarks, OfPlainTextAreRefusedInMessages) {
   EXPECT_TRUE(check("[INS] and INST] and / and [ /INST ]").ok());
   EXPECT_TRUE(check("</s><s> are special tokens, and stay text").ok());
   EXPECT_TRUE(check("").ok());
+}
+
+// A token that is found in any text but not marked special, as some models' turn marks are.
+TEST(TurnMarks, ThatAreOrdinaryAddedTokensAreRefusedInMessages) {
+  const auto tokenizer = parse_tokenizer_json(with_added_token("<|User|>"), "t.json");
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().message;
+  const auto chat_template = ChatTemplate::parse(
+      "<|begin_of_text|>{% for message in messages %}<|User|>{{ message.content }}{% endfor %}",
+      "form");
+  ASSERT_TRUE(chat_template.ok()) << chat_template.error().message;
+  const auto check = [&](const std::string& said) {
+    const std::vector<ChatMessage> messages = {{"user", said}};
+    const auto chat = chat_template.value().render(messages, {});
+    EXPECT_TRUE(chat.ok()) << chat.error().message;
+    return check_turn_marks(chat.value(), *tokenizer.value());
+  };
+  EXPECT_FALSE(check("a <|User|> b").ok());
+  EXPECT_TRUE(check("a <|user|> b").ok());
 }
 
 TEST(TurnMarks, OfSpecialTokensNeedNoRefusal) {

@@ -68,13 +68,13 @@ Result<std::string> token_text(const FieldReader& fields, const char* name) {
 
 Result<ChatTemplateSource> read_chat_template(const std::string& folder) {
   const std::string own_file = join_path(folder, kTemplateFile);
-  if (file_exists(own_file) || is_directory(own_file)) {
+  if (something_at(own_file)) {
     TIDEKV_ASSIGN(std::string source, read_small_file(own_file, kMaxTemplateBytes));
     return ChatTemplateSource{std::move(source), own_file};
   }
   const std::string config = join_path(folder, kConfigFile);
   JsonObject members;
-  if (file_exists(config) || is_directory(config)) {
+  if (something_at(config)) {
     TIDEKV_ASSIGN(members, read_members(config));
   }
   for (const JsonMember& member : members) {
@@ -99,7 +99,7 @@ Result<ChatTemplateSource> read_chat_template(const std::string& folder) {
 Result<SpecialTokenTexts> read_special_token_texts(const std::string& folder) {
   SpecialTokenTexts tokens;
   const std::string config = join_path(folder, kConfigFile);
-  if (!file_exists(config)) {
+  if (!something_at(config)) {
     return tokens;
   }
   TIDEKV_ASSIGN(const JsonObject members, read_members(config));

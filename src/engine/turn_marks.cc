@@ -22,11 +22,6 @@ std::vector<std::string_view> template_stretches(const RenderedChat& chat) {
   return stretches;
 }
 
-Result<bool> has_special_token(std::string_view text, const Tokenizer& tokenizer) {
-  TIDEKV_ASSIGN(const auto ids, tokenizer.encode(text, {.add_bos = false, .parse_special = true}));
-  return std::ranges::any_of(ids, [&](std::int32_t id) { return tokenizer.is_special(id); });
-}
-
 std::string_view trimmed(std::string_view line) {
   constexpr std::string_view kBlanks = " \t\r";
   const std::size_t begin = std::min(line.find_first_not_of(kBlanks), line.size());
@@ -43,15 +38,31 @@ void add_lines(std::string_view text, std::vector<std::string_view>& lines) {
   }
 }
 
+Status add_marks(std::string_view stretch, const Tokenizer& tokenizer,
+                 std::vector<std::string_view>& marks) {
+  TIDEKV_ASSIGN(const auto ids,
+                tokenizer.encode(stretch, {.add_bos = false, .parse_special = true}));
+  bool has_special = false;
+  for (const std::int32_t id : ids) {
+    const std::string_view token = tokenizer.token_text(id);
+    if (tokenizer.is_special(id)) {
+      has_special = true;
+    } else if (tokenizer.find_special(token) == id) {
+      marks.push_back(token);
+    }
+  }
+  if (!has_special) {
+    add_lines(stretch, marks);
+  }
+  return Ok{};
+}
+
 }  // namespace
 
 Status check_turn_marks(const RenderedChat& chat, const Tokenizer& tokenizer) {
   std::vector<std::string_view> marks;
   for (const std::string_view stretch : template_stretches(chat)) {
-    TIDEKV_ASSIGN(const bool special, has_special_token(stretch, tokenizer));
-    if (!special) {
-      add_lines(stretch, marks);
-    }
+    TIDEKV_TRY(add_marks(stretch, tokenizer, marks));
   }
   for (const TextRange& range : chat.user_ranges) {
     const std::string_view said =
@@ -60,7 +71,7 @@ Status check_turn_marks(const RenderedChat& chat, const Tokenizer& tokenizer) {
       if (said.find(mark) != std::string_view::npos) {
         return Error{ErrorCode::kInvalidArgument,
                      "a message holds " + in_quotes(mark) +
-                         ", which this model's chat form writes between messages as plain text; "
+                         ", which this model's chat form writes between messages; "
                          "expected messages without it, as the model could not tell the two apart"};
       }
     }

@@ -22,7 +22,7 @@ Result<ModelConfig> config_of(const TensorFile& file, const std::string& path) {
 }  // namespace
 
 Result<ModelFile> ModelFile::open(const std::string& path) {
-  const bool is_folder = is_directory(path) && file_exists(join_path(path, "config.json"));
+  const bool is_folder = is_directory(path) && something_at(join_path(path, "config.json"));
   ModelConfig config;
   if (is_folder) {  // before its tensors: what is not supported is no damaged file
     TIDEKV_ASSIGN(config, read_model_config(path));

@@ -1,9 +1,11 @@
 #include "model/weights.h"
 
 #include <array>
+#include <charconv>
 #include <functional>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "base/json_value.h"
 
@@ -109,9 +111,11 @@ Result<HostView> find_matrix(const Naming& naming, const std::string& prefix,
   return view;
 }
 
-// A bias or per-head norm left out of the arithmetic would be a silently wrong model.
-Status refuse_unused_tensors(const Naming& naming, const ModelConfig& config) {
-  std::set<std::string, std::less<>> used;
+// Names of the tensors that the arithmetic uses.
+std::set<std::string, std::less<>> used_names(const Naming& naming, const ModelConfig& config) {
+  std::set<std::string, std::less<>> used = {naming.name(embedding_spec(config)),
+                                             naming.name(final_norm_spec(config)),
+                                             naming.name(output_spec(config)), "rope_freqs.weight"};
   for (std::int64_t layer = 0; layer < config.num_layers; ++layer) {
     for (const TensorSpec& spec : layer_specs(config)) {
       if (spec.rows > 0) {
@@ -119,22 +123,51 @@ Status refuse_unused_tensors(const Naming& naming, const ModelConfig& config) {
       }
     }
   }
-  const std::string surplus_layer = naming.layer_prefix(config.num_layers);
+  return used;
+}
+
+// The layer a tensor's name puts it in; -1: none.
+std::int64_t layer_of(const Naming& naming, std::string_view name) {
+  const std::string_view prefix = naming.gguf ? "blk." : "model.layers.";
+  if (!name.starts_with(prefix)) {
+    return -1;
+  }
+  std::int64_t layer = -1;
+  const std::string_view digits = name.substr(prefix.size());
+  std::from_chars(digits.data(), digits.data() + digits.size(), layer);
+  return layer;
+}
+
+// A tensor left out of the arithmetic would be a silently wrong model. A Hugging Face folder may
+// hold buffers that are computed anew; only what is known to matter is refused there.
+Status refuse_unused_tensor(const Naming& naming, const ModelConfig& config,
+                            const std::string& name) {
+  const std::string what = naming.file.path() + ": tensor " + in_quotes(name);
+  if (const std::int64_t layer = layer_of(naming, name); layer >= config.num_layers) {
+    return Error{ErrorCode::kBadFile, what + " is of layer " + std::to_string(layer) +
+                                          ", counted from 0; the number of layers in " +
+                                          naming.source() + " is " +
+                                          std::to_string(config.num_layers)};
+  }
+  const bool matters = naming.gguf || name.ends_with(".bias") || name.ends_with("norm.weight");
+  if (matters) {
+    return Error{ErrorCode::kUnsupported, what + " is not part of the " + config.architecture +
+                                              " architecture as " + naming.source() +
+                                              " describes it"};
+  }
+  return Ok{};
+}
+
+Status refuse_unused_tensors(const Naming& naming, const ModelConfig& config) {
+  const auto used = used_names(naming, config);
   for (const auto& [name, info] : naming.file.tensors()) {
-    if (name.starts_with(surplus_layer)) {
-      return Error{ErrorCode::kBadFile, naming.file.path_of(name) + ": tensor " + in_quotes(name) +
-                                            " is of layer " + std::to_string(config.num_layers) +
-                                            ", counted from 0; the number of layers in " +
-                                            naming.source() + " is " +
-                                            std::to_string(config.num_layers)};
+    if (!used.contains(name)) {
+      TIDEKV_TRY(refuse_unused_tensor(naming, config, name));
     }
-    const bool is_bias = name.ends_with(".bias");
-    const bool is_head_norm = name.ends_with("q_norm.weight") || name.ends_with("k_norm.weight");
-    if ((is_bias || is_head_norm) && !used.contains(name)) {
-      return Error{ErrorCode::kUnsupported, naming.file.path_of(name) + ": tensor " +
-                                                in_quotes(name) + " is not part of the " +
-                                                config.architecture + " architecture as " +
-                                                naming.source() + " describes it"};
+  }
+  for (const auto& [name, dtype] : naming.file.other_dtypes()) {
+    if (!used.contains(name)) {
+      TIDEKV_TRY(refuse_unused_tensor(naming, config, name));
     }
   }
   return Ok{};

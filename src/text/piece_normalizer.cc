@@ -10,6 +10,10 @@ namespace {
 
 constexpr std::size_t kSizeBytes = 4;
 constexpr std::size_t kUnitBytes = 4;
+// More than any rule of Unicode's normal forms has on either side. They bound what a hostile map
+// costs: the time of a look-up, and how many times longer than the text its result can be.
+constexpr std::size_t kMaxKeyBytes = 128;
+constexpr std::size_t kMaxResultBytes = 128;
 
 std::uint32_t little_endian(std::string_view bytes) {
   std::uint32_t value = 0;
@@ -54,6 +58,15 @@ Status PieceNormalizer::read_charsmap(std::string_view charsmap, const std::stri
     units_.push_back(little_endian(charsmap.substr(at)));
   }
   results_ = charsmap.substr(trie_bytes);
+  for (std::size_t begin = 0; begin < results_.size();) {
+    const std::size_t end = results_.find('\0', begin);  // the last byte is one
+    if (end - begin > kMaxResultBytes) {
+      return Error{ErrorCode::kBadFile,
+                   where + " maps to a text of " + std::to_string(end - begin) +
+                       " bytes; expected at most " + std::to_string(kMaxResultBytes)};
+    }
+    begin = end + 1;
+  }
   return Ok{};
 }
 
@@ -66,7 +79,7 @@ PieceNormalizer::Step PieceNormalizer::step(std::string_view text) const {
     return found;
   }
   std::size_t node = offset_of(units_[0]);
-  for (std::size_t i = 0; i < text.size(); ++i) {
+  for (std::size_t i = 0; i < std::min(text.size(), kMaxKeyBytes); ++i) {
     const auto byte = static_cast<std::uint8_t>(text[i]);
     node ^= byte;
     if (node >= units_.size() || label_of(units_[node]) != byte) {

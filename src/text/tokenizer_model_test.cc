@@ -67,7 +67,8 @@ void expect_cases(const Tokenizer* tokenizer, const json& cases, const std::stri
 }
 
 TEST(TokenizerModel, IdsOfSmallSentencePieceModelsEqualTheLibrarys) {
-  for (const json& file : golden("sentencepiece_tiny.json")["files"]) {
+  const json files = golden("sentencepiece_tiny.json");
+  for (const json& file : files["files"]) {
     const std::string path = file["file"];
     const auto tokenizer = checked(parse_tokenizer_model(read(kSource + "/" + path), path));
     expect_cases(tokenizer.get(), file["cases"], path);
