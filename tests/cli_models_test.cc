@@ -110,6 +110,27 @@ TEST_F(CliModels, RefusesATruncatedFileByTheTensorThatIsCut) {
   }
 }
 
+// Each has the length of the name it takes the place of.
+TEST_F(CliModels, RefuseATensorThatNoArithmeticUses) {
+  const struct {
+    std::string name;
+    std::string complaint;
+  } cases[] = {
+      {"blk.1.attn_x.bias", "is not part of the qwen2 architecture"},
+      {"blk.9.attn_q.bias", "is of layer 9"},
+  };
+  for (const auto& [name, complaint] : cases) {
+    std::string bytes = read_file(kModels + "toy-qwen2.gguf");
+    const std::string old = "blk.1.attn_q.bias";
+    const std::size_t at = bytes.find(old);
+    ASSERT_NE(at, std::string::npos);
+    write_file(path("a"), bytes.replace(at, old.size(), name));
+    const Outcome outcome = run({"run", "-m", path("a"), "-p", "a", "-n", "1"});
+    EXPECT_EQ(outcome.exit_code, 3);
+    EXPECT_THAT(outcome.err, AllOf(HasSubstr("tensor '" + name + "'"), HasSubstr(complaint)));
+  }
+}
+
 TEST_F(CliModels, FindsTheTensorThatHoldsNaN) {
   std::string bytes = read_file(kModels + "toy-biased.gguf");  // all F32
   const float nan = __builtin_nanf("");
