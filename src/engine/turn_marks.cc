@@ -65,8 +65,8 @@ Status check_turn_marks(const RenderedChat& chat, const Tokenizer& tokenizer) {
     TIDEKV_TRY(add_marks(stretch, tokenizer, marks));
   }
   for (const TextRange& range : chat.user_ranges) {
-    const std::string_view said =
-        std::string_view(chat.text).substr(range.begin, range.end - range.begin);
+    const std::size_t len = range.end - range.begin;
+    const std::string_view said = std::string_view{chat.text}.substr(range.begin, len);
     for (const std::string_view mark : marks) {
       if (said.find(mark) != std::string_view::npos) {
         return Error{ErrorCode::kInvalidArgument,
