@@ -1,7 +1,9 @@
-// Any bytes as a GGUF file: an error that names the file, or metadata and tensors inside the bytes.
+// Any bytes as a GGUF file: an error that names the file, or metadata and tensors inside the bytes;
+// and of the metadata a tokenizer, or an error that names the file.
 #include "io/gguf.h"
 
 #include "base/check.h"
+#include "engine/gguf_tokenizer.h"
 #include "fuzz_target.h"
 
 namespace {
@@ -38,6 +40,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   walk_metadata(contents.value().metadata);
+  const auto tokenizer = tidekv::read_gguf_tokenizer(contents.value().metadata);
+  if (tokenizer.ok()) {
+    const auto ids = tokenizer.value()->encode("a text \n 12", {.add_bos = true});
+    TIDEKV_CHECK(!ids.ok() || ids.value().size() <= 12 + 1);
+  } else {
+    TIDEKV_CHECK(tokenizer.error().message.starts_with("f.gguf: "));
+  }
   std::int64_t total = 0;
   for (const auto& [name, tensor] : contents.value().tensors) {
     TIDEKV_CHECK(tensor.data >= bytes.data());

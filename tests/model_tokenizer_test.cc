@@ -12,7 +12,8 @@
 #include <vector>
 
 #include "base/file.h"
-#include "io/gguf.h"
+#include "engine/gguf_tokenizer.h"
+#include "io/tensor_file.h"
 #include "text/gguf_vocabulary.h"
 #include "text/sentencepiece_model.h"
 #include "text/tokenizer.h"
@@ -41,40 +42,6 @@ Ids encode(const Tokenizer& tokenizer, std::string_view text, const EncodeOption
   return checked(tokenizer.encode(text, options));
 }
 
-GgufVocabulary smollm2_vocabulary() {
-  const auto file =
-      checked<std::unique_ptr<MappedFile>>([]() -> Result<std::unique_ptr<MappedFile>> {
-        TIDEKV_ASSIGN(MappedFile mapped, MappedFile::open(kSmolLm2));
-        return std::make_unique<MappedFile>(std::move(mapped));
-      }());
-  if (file == nullptr) {
-    return {};
-  }
-  const GgufContents contents = checked(parse_gguf(file->bytes(), kSmolLm2));
-  const GgufMetadata& metadata = contents.metadata;
-  const FieldReader fields = metadata.reader();
-  GgufVocabulary vocabulary;
-  vocabulary.model = checked(fields.string("tokenizer.ggml.model", "a string"));
-  vocabulary.pre = checked(fields.string("tokenizer.ggml.pre", "a string"));
-  for (const std::string_view token : checked(metadata.strings("tokenizer.ggml.tokens"))) {
-    vocabulary.tokens.add(token);
-  }
-  for (const std::string_view merge : checked(metadata.strings("tokenizer.ggml.merges"))) {
-    vocabulary.merges.add(merge);
-  }
-  for (const std::int64_t type : checked(metadata.integers("tokenizer.ggml.token_type"))) {
-    vocabulary.token_types.push_back(static_cast<std::int32_t>(type));
-  }
-  const auto id = [&](const char* name) {
-    return static_cast<std::int32_t>(checked(fields.integer(name, {0, 1 << 20})));
-  };
-  vocabulary.bos_id = id("tokenizer.ggml.bos_token_id");
-  vocabulary.eos_id = id("tokenizer.ggml.eos_token_id");
-  vocabulary.unk_id = id("tokenizer.ggml.unknown_token_id");
-  vocabulary.add_bos = checked(fields.boolean("tokenizer.ggml.add_bos_token"));
-  return vocabulary;
-}
-
 // Mistral's SentencePiece model as a GGUF file would hold it.
 GgufVocabulary mistral_vocabulary() {
   const std::string path = kModels + "mistral-tokenizer/tokenizer.model";
@@ -93,7 +60,9 @@ GgufVocabulary mistral_vocabulary() {
 
 TokenizerPointer needle() { return checked(load_tokenizer(kModels + "needle")); }
 TokenizerPointer smollm2() {
-  return checked(make_gguf_tokenizer(smollm2_vocabulary(), "smollm2.gguf"));
+  const auto file = TensorFile::open(kSmolLm2);
+  EXPECT_TRUE(file.ok()) << file.error().message;
+  return file.ok() ? checked(read_gguf_tokenizer(*file.value().metadata())) : nullptr;
 }
 TokenizerPointer mistral() { return checked(load_tokenizer(kModels + "mistral-tokenizer")); }
 TokenizerPointer mistral_gguf() {

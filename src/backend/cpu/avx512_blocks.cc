@@ -7,6 +7,7 @@
 #include "backend/cpu/avx512_blocks.h"
 
 #include "backend/cpu/avx512_vectors.h"
+#include "backend/cpu/block_type_switch.h"
 
 namespace tidekv::cpu::avx512 {
 namespace {
@@ -279,31 +280,6 @@ inline void prefetch(const Byte* row) {
 }
 
 template <BlockType kType>
-struct Constant {};
-
-template <typename Body>
-inline void with_block_type(BlockType type, const Body& body) {
-  switch (type) {
-    case BlockType::kQ80:
-      return body(Constant<BlockType::kQ80>{});
-    case BlockType::kQ40:
-      return body(Constant<BlockType::kQ40>{});
-    case BlockType::kQ41:
-      return body(Constant<BlockType::kQ41>{});
-    case BlockType::kQ50:
-      return body(Constant<BlockType::kQ50>{});
-    case BlockType::kQ51:
-      return body(Constant<BlockType::kQ51>{});
-    case BlockType::kQ4K:
-      return body(Constant<BlockType::kQ4K>{});
-    case BlockType::kQ5K:
-      return body(Constant<BlockType::kQ5K>{});
-    case BlockType::kQ6K:
-      return body(Constant<BlockType::kQ6K>{});
-  }
-}
-
-template <BlockType kType>
 void expand_row(const Byte* row, std::int64_t first, std::int64_t n, float* to) {
   using Block = Format<kType>;
   constexpr std::int64_t kUnitLen = Block::kVectors * kLanes;
@@ -371,13 +347,13 @@ float dot(const Byte* row, std::int64_t n, const float* a) {
 }  // namespace
 
 void expand(const void* row, BlockType type, std::int64_t first, std::int64_t n, float* to) {
-  with_block_type(type, [&]<BlockType kType>(Constant<kType>) {
+  with_block_type(type, [&]<BlockType kType>(BlockTag<kType>) {
     expand_row<kType>(static_cast<const Byte*>(row), first, n, to);
   });
 }
 
 void dots(const BlockRows& w, std::int64_t n, const float* a, Start start, float* sums) {
-  with_block_type(w.type, [&]<BlockType kType>(Constant<kType>) {
+  with_block_type(w.type, [&]<BlockType kType>(BlockTag<kType>) {
     const auto* row = static_cast<const Byte*>(w.data);
     for (std::int64_t r = 0; r < w.rows; ++r) {
       const float sum = dot<kType>(row, n, a);

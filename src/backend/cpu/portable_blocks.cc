@@ -5,8 +5,8 @@
 #include "backend/cpu/portable_blocks.h"
 
 #include <cstring>
-#include <type_traits>
 
+#include "backend/cpu/block_type_switch.h"
 #include "tensor/dtype.h"
 
 namespace tidekv::cpu::portable {
@@ -236,32 +236,6 @@ struct Format<BlockType::kQ6K> : SuperBlock<210> {
   }
 };
 
-template <BlockType kType>
-using Constant = std::integral_constant<BlockType, kType>;
-
-// Calls body with the type as a compile-time constant.
-template <typename Body>
-void with_block_type(BlockType type, const Body& body) {
-  switch (type) {
-    case BlockType::kQ80:
-      return body(Constant<BlockType::kQ80>{});
-    case BlockType::kQ40:
-      return body(Constant<BlockType::kQ40>{});
-    case BlockType::kQ41:
-      return body(Constant<BlockType::kQ41>{});
-    case BlockType::kQ50:
-      return body(Constant<BlockType::kQ50>{});
-    case BlockType::kQ51:
-      return body(Constant<BlockType::kQ51>{});
-    case BlockType::kQ4K:
-      return body(Constant<BlockType::kQ4K>{});
-    case BlockType::kQ5K:
-      return body(Constant<BlockType::kQ5K>{});
-    case BlockType::kQ6K:
-      return body(Constant<BlockType::kQ6K>{});
-  }
-}
-
 // Elements [i, i + 32) of a row, i a multiple of 32.
 template <BlockType kType>
 void read_group(const Byte* row, std::int64_t i, float* to) {
@@ -291,7 +265,7 @@ float dot(const Byte* row, std::int64_t n, const float* a) {
 }  // namespace
 
 void expand(const void* row, BlockType type, std::int64_t first, std::int64_t n, float* to) {
-  with_block_type(type, [&]<BlockType kType>(Constant<kType>) {
+  with_block_type(type, [&]<BlockType kType>(BlockTag<kType>) {
     for (std::int64_t i = 0; i < n; i += kGroup) {
       read_group<kType>(static_cast<const Byte*>(row), first + i, to + i);
     }
@@ -299,7 +273,7 @@ void expand(const void* row, BlockType type, std::int64_t first, std::int64_t n,
 }
 
 void dots(const BlockRows& w, std::int64_t n, const float* a, Start start, float* sums) {
-  with_block_type(w.type, [&]<BlockType kType>(Constant<kType>) {
+  with_block_type(w.type, [&]<BlockType kType>(BlockTag<kType>) {
     const auto* row = static_cast<const Byte*>(w.data);
     for (std::int64_t r = 0; r < w.rows; ++r) {
       const float sum = dot<kType>(row, n, a);
