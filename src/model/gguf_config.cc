@@ -1,7 +1,6 @@
 #include "model/gguf_config.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <map>
 #include <string>
@@ -158,6 +157,9 @@ Status read_attention_shape(const Metadata& metadata, ModelConfig& config) {
   return Ok{};
 }
 
+constexpr float kLeastDivisor = 1e-6F;
+constexpr float kLargestDivisor = 1e6F;
+
 // The converted form of Llama 3.1's rule: a divisor for every frequency.
 Status read_rope_divisors(const Metadata& metadata, ModelConfig& config) {
   constexpr std::string_view kName = "rope_freqs.weight";
@@ -173,9 +175,10 @@ Status read_rope_divisors(const Metadata& metadata, ModelConfig& config) {
   config.rope.divisors.resize(static_cast<std::size_t>(view.cols));
   std::memcpy(config.rope.divisors.data(), view.data, static_cast<std::size_t>(view.num_bytes()));
   for (const float divisor : config.rope.divisors) {
-    if (!std::isfinite(divisor) || divisor <= 0) {
-      return Error{ErrorCode::kBadFile, tensor + " holds " + std::to_string(divisor) +
-                                            "; expected finite numbers above 0"};
+    if (!(divisor >= kLeastDivisor && divisor <= kLargestDivisor)) {  // NaN too
+      return Error{ErrorCode::kBadFile, tensor +
+                                            " holds a number that is not from 1e-6 to 1e6; "
+                                            "expected divisors of frequencies"};
     }
   }
   return Ok{};

@@ -228,7 +228,12 @@ TEST(GgufConfig, RefusesRopeDivisorsThatFitNoHead) {
   EXPECT_THAT(error_of({}, {{"rope_freqs.weight", {1.0F, 1.0F}}}),
               AllOf(HasSubstr("tensor 'rope_freqs.weight'"), HasSubstr("expected 4 of f32")));
   EXPECT_THAT(error_of({}, {{"rope_freqs.weight", {1.0F, 0.0F, 1.0F, 1.0F}}}),
-              HasSubstr("finite numbers above 0"));
+              HasSubstr("a number that is not from 1e-6 to 1e6"));
+  for (const float divisor : {1e-45F, -1.0F, 1e30F, __builtin_nanf("")}) {
+    EXPECT_THAT(error_of({}, {{"rope_freqs.weight", {1.0F, divisor, 1.0F, 1.0F}}}),
+                HasSubstr("tensor 'rope_freqs.weight' holds a number"))
+        << divisor;
+  }
   EXPECT_THAT(
       error_of({text("llama.rope.scaling.type", "linear"), real("llama.rope.scaling.factor", 2.0F)},
                {{"rope_freqs.weight", {1.0F, 1.0F, 1.0F, 1.0F}}}),

@@ -168,6 +168,7 @@ Result<SentencePieceSpec> GgufReader::sentencepiece_spec() const {
       vocabulary_.add_space_prefix.value_or(true) ? SpacePrefix::kEvery : SpacePrefix::kNever;
   spec.remove_extra_whitespace = vocabulary_.remove_extra_whitespaces.value_or(false);
   spec.charsmap = vocabulary_.precompiled_charsmap;
+  spec.charsmap_field = "tokenizer.ggml.precompiled_charsmap";
   for (std::size_t i = 0; i < num_tokens; ++i) {
     // User-defined tokens are found in the text itself and never come out of what remains.
     spec.types.push_back(type(i) == PieceType::kUserDefined ? PieceType::kUnused : type(i));

@@ -190,6 +190,19 @@ TEST(GgufVocabulary, RefusesBadTablesByName) {
           {[](auto& v) { add(v, "<0x0a>", kByte); }, "tokens[264] is a byte spelled \"<0x0a>\""},
           {[](auto& v) { add(v, "ab", kNormal); }, "tokens: \"ab\" is there twice"},
           {[](auto& v) { v.bos_id.reset(); }, "bos_token_id is missing"},
+          {[](auto& v) { add(v, std::string(513, 'a'), kNormal); },
+           "tokens[264] has 513 bytes; expected at most 512"},
+          {[](auto& v) {
+             v.model = "t5";
+             add(v, std::string(513, 'a'), kNormal);
+           },
+           "tokens[264] has 513 bytes; expected at most 512"},
+          // A trie of one unit, then a text too long for any rule of normalisation.
+          {[](auto& v) {
+             v.precompiled_charsmap = std::string("\4\0\0\0\0\0\0\0", 8);
+             v.precompiled_charsmap += std::string(129, 'a') + '\0';
+           },
+           "precompiled_charsmap maps to a text of 129 bytes; expected at most 128"},
       },
       sentencepiece);
 }

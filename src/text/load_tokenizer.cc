@@ -1,5 +1,6 @@
 // From a folder's files to a tokenizer.
-#include <algorithm>
+#include <cstdint>
+#include <map>
 #include <utility>
 
 #include "base/file.h"
@@ -90,13 +91,16 @@ Result<std::unique_ptr<Tokenizer>> make_from_json(std::string_view json,
 
 // Those of tokenizer_config.json win over the file's own.
 void add_tokens(const std::vector<AddedToken>& tokens, TokenizerSpec& spec) {
+  std::map<std::int32_t, std::size_t> own;  // the place of each id
+  for (std::size_t i = 0; i < spec.added_tokens.size(); ++i) {
+    own.emplace(spec.added_tokens[i].id, i);
+  }
   for (const AddedToken& token : tokens) {
-    const auto same = std::find_if(spec.added_tokens.begin(), spec.added_tokens.end(),
-                                   [&](const AddedToken& own) { return own.id == token.id; });
-    if (same == spec.added_tokens.end()) {
-      spec.added_tokens.push_back(token);
+    if (const auto same = own.find(token.id); same != own.end()) {
+      spec.added_tokens[same->second] = token;
     } else {
-      *same = token;
+      own.emplace(token.id, spec.added_tokens.size());
+      spec.added_tokens.push_back(token);
     }
   }
 }

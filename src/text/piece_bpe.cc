@@ -10,9 +10,6 @@
 namespace tidekv {
 namespace {
 
-// Bounds the ways to cut one piece in two. Real pieces are a few characters long.
-constexpr std::size_t kMaxPieceBytes = 512;
-
 std::uint32_t code_of(std::string_view character) {
   std::uint32_t code = 0;
   for (const char byte : character) {
@@ -57,7 +54,7 @@ Result<PieceBpe> PieceBpe::build(const SentencePieceSpec& spec, const Vocabulary
   if (spec.scores.empty()) {
     TIDEKV_ASSIGN(merges, listed_merges(spec.base, vocabulary, file));
   } else {
-    TIDEKV_ASSIGN(merges, bpe.merges_of_scores(spec, file));
+    merges = bpe.merges_of_scores(spec);
   }
   bpe.merges_ = MergeTable(merges, bpe.num_symbols_);
   if (const auto repeated = bpe.merges_.repeated(); repeated && spec.scores.empty()) {
@@ -127,20 +124,13 @@ std::int32_t PieceBpe::symbol_of(std::string_view text, const SentencePieceSpec&
 
 // Every way to cut a piece into two symbols, ordered by the score of the whole. Ids are places in
 // the list of tokens wherever there are scores.
-Result<std::vector<Merge>> PieceBpe::merges_of_scores(const SentencePieceSpec& spec,
-                                                      const std::string& file) const {
+std::vector<Merge> PieceBpe::merges_of_scores(const SentencePieceSpec& spec) const {
   const std::vector<float> order = scores_in_order(spec.scores);
   std::vector<Merge> merges;
   for (std::size_t i = 0; i < spec.base.tokens.size(); ++i) {
     const std::string_view piece = spec.base.tokens[i];
     if (spec.types[i] != PieceType::kNormal || is_one_character(piece)) {
       continue;
-    }
-    if (piece.size() > kMaxPieceBytes) {
-      return Error{ErrorCode::kUnsupported,
-                   file + ": " + spec.base.tokens_field + "[" + std::to_string(i) + "] has " +
-                       std::to_string(piece.size()) + " bytes; expected at most " +
-                       std::to_string(kMaxPieceBytes)};
     }
     const auto rank =
         std::lower_bound(order.begin(), order.end(), spec.scores[i], std::greater<>{});

@@ -28,8 +28,7 @@ class PieceBpe final : public PieceModel {
   explicit PieceBpe(const Vocabulary& vocabulary) : vocabulary_(&vocabulary) {}
   void merge_word(std::string_view word, std::size_t begin, PieceScratch& scratch) const;
   void index_characters(const SentencePieceSpec& spec);
-  Result<std::vector<Merge>> merges_of_scores(const SentencePieceSpec& spec,
-                                              const std::string& file) const;
+  std::vector<Merge> merges_of_scores(const SentencePieceSpec& spec) const;
   std::int32_t symbol_of_character(std::string_view character) const;
   std::int32_t symbol_of(std::string_view text, const SentencePieceSpec& spec) const;
 

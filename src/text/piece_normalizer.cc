@@ -37,7 +37,7 @@ Result<PieceNormalizer> PieceNormalizer::build(const SentencePieceSpec& spec,
   result.prefix_unless_space_ = spec.base.prefix_unless_space;
   result.remove_extra_whitespace_ = spec.remove_extra_whitespace;
   if (!spec.charsmap.empty()) {
-    TIDEKV_TRY(result.read_charsmap(spec.charsmap, file + ": precompiled_charsmap"));
+    TIDEKV_TRY(result.read_charsmap(spec.charsmap, file + ": " + spec.charsmap_field));
   }
   return result;
 }

@@ -13,6 +13,10 @@
 namespace tidekv {
 namespace {
 
+// Bounds the ways to cut one piece in two, and how far a look-up reads ahead. Real pieces are a few
+// characters long.
+constexpr std::size_t kMaxPieceBytes = 512;
+
 // Ids for what is no piece: one for each byte, or one for any such text.
 struct UnknownIds {
   bool byte_fallback = false;
@@ -117,6 +121,12 @@ Status check_pieces(const SentencePieceSpec& spec, const std::string& file) {
     };
     if (piece.empty() || valid_utf8_prefix(piece) != piece.size()) {
       return bad(" is " + quoted_text(piece) + "; expected at least one character of valid UTF-8");
+    }
+    if (spec.types[i] == PieceType::kNormal && piece.size() > kMaxPieceBytes) {
+      return Error{ErrorCode::kUnsupported,
+                   file + ": " + spec.base.tokens_field + "[" + std::to_string(i) + "] has " +
+                       std::to_string(piece.size()) + " bytes; expected at most " +
+                       std::to_string(kMaxPieceBytes)};
     }
     if (spec.types[i] == PieceType::kByte && byte_of_token(piece) < 0) {
       return bad(" is a byte spelled " + quoted_text(piece) + R"(; expected "<0x00>" to "<0xFF>")");

@@ -33,6 +33,7 @@ struct SentencePieceSpec {
   bool byte_fallback = false;    // such a character becomes its bytes' tokens
   bool remove_extra_whitespace = false;  // at both ends, and all but one of a run
   std::string charsmap;                  // SentencePiece's compiled character map; may be empty
+  std::string charsmap_field = "precompiled_charsmap";  // names it in errors
 };
 
 }  // namespace tidekv

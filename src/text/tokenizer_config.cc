@@ -94,8 +94,12 @@ Result<std::vector<AddedToken>> read_added_tokens_decoder(std::string_view text,
     return tokens;
   }
   for (const JsonMember& member : decoder->members()) {
-    TIDEKV_ASSIGN(const FieldReader token, decoder->required_object(member.key));
-    TIDEKV_ASSIGN(AddedToken read, read_token(token, member.key));
+    const auto* token = std::get_if<JsonObject>(&member.value.data);
+    if (token == nullptr) {
+      return decoder->error(ErrorCode::kBadFile, member.key, "an object");
+    }
+    const FieldReader token_fields(*token, file, decoder->path(member.key) + ".");
+    TIDEKV_ASSIGN(AddedToken read, read_token(token_fields, member.key));
     tokens.push_back(std::move(read));
   }
   return tokens;
