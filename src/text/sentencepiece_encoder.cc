@@ -115,9 +115,9 @@ Result<UnknownIds> find_unknown_ids(const SentencePieceSpec& spec, const Vocabul
 Status check_pieces(const SentencePieceSpec& spec, const std::string& file) {
   for (std::size_t i = 0; i < spec.base.tokens.size(); ++i) {
     const std::string_view piece = spec.base.tokens[i];
-    const auto bad = [&](const std::string& message) {
-      return Error{ErrorCode::kBadFile,
-                   file + ": " + spec.base.tokens_field + "[" + std::to_string(i) + "]" + message};
+    const auto bad = [&](std::string message) {
+      message.insert(0, file + ": " + spec.base.tokens_field + "[" + std::to_string(i) + "]");
+      return Error{ErrorCode::kBadFile, std::move(message)};
     };
     if (piece.empty() || valid_utf8_prefix(piece) != piece.size()) {
       return bad(" is " + quoted_text(piece) + "; expected at least one character of valid UTF-8");
