@@ -164,9 +164,9 @@ void Backend::append_kv(DeviceView k, DeviceView v, const KvView& kv) {
   do_append_kv(k, v, kv);
 }
 
-void Backend::attend(DeviceView q, const KvView& kv) {
+void Backend::attend(DeviceView q, const KvView& kv, Phase phase) {
   check_queries(q, kv);
-  do_attend(q, kv);
+  do_attend(q, kv, phase);
 }
 
 void Backend::swiglu(DeviceView gate, DeviceView up, DeviceView out) {

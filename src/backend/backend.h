@@ -36,9 +36,10 @@ enum class MatmulMode : std::uint8_t {
   kAccumulate,  // out += a w^T, rounded once
 };
 
-// What the rows of a product belong to. It decides how quantised weights are multiplied: expanded
-// panel by panel for a prompt, straight from their blocks for a generated token. The sums run in
-// another order then, so this never follows from how many rows stand together.
+// What the rows of an operation belong to. For a prompt, weights, keys and values are packed into
+// panels (quantised weights expanded on the way) that many rows use; for a generated token they are
+// used as they are stored. The sums run in another order then, so this never follows from how many
+// rows stand together.
 enum class Phase : std::uint8_t { kPrefill, kDecode };
 
 struct MatmulOptions {
@@ -132,7 +133,7 @@ class Backend {
   void append_kv(DeviceView k, DeviceView v, const KvView& kv);
   // Causal attention, in place: q [rows, q_heads * D] becomes the output. The rows are the newest
   // of the cache: row r sees each head's slots [0, len - rows + r + 1).
-  void attend(DeviceView q, const KvView& kv);
+  void attend(DeviceView q, const KvView& kv, Phase phase);
   // out = silu(gate) * up, elementwise; out may be gate.
   void swiglu(DeviceView gate, DeviceView up, DeviceView out);
 
@@ -189,7 +190,7 @@ class Backend {
   virtual void do_rope_angles(DeviceView inverse_freq, Position first, DeviceView out) = 0;
   virtual void do_rope(DeviceView x, DeviceView angles, RopePairs pairs) = 0;
   virtual void do_append_kv(DeviceView k, DeviceView v, const KvView& kv) = 0;
-  virtual void do_attend(DeviceView q, const KvView& kv) = 0;
+  virtual void do_attend(DeviceView q, const KvView& kv, Phase phase) = 0;
   virtual void do_swiglu(DeviceView gate, DeviceView up, DeviceView out) = 0;
   virtual void do_window_lse(DeviceView q, const KvView& kv, DeviceView lse) = 0;
   virtual void do_score_keys(DeviceView q, const KvView& kv, DeviceView lse, KeyRange range,

@@ -2,9 +2,40 @@
 
 #include <sched.h>
 
+#include <chrono>
+
 #include "base/check.h"
 
 namespace tidekv {
+namespace {
+
+// Tells the processor that this thread waits.
+void pause_briefly() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
+// Looks for some microseconds.
+template <typename Condition>
+bool comes_true_soon(const Condition& condition) {
+  constexpr std::chrono::microseconds kPatience{50};
+  constexpr int kLooksPerClock = 16;
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  do {
+    for (int look = 0; look < kLooksPerClock; ++look) {
+      if (condition()) {
+        return true;
+      }
+      pause_briefly();
+    }
+  } while (std::chrono::steady_clock::now() < end);
+  return false;
+}
+
+}  // namespace
 
 ThreadPool::ThreadPool(int num_threads) {
   TIDEKV_CHECK_OP(num_threads, >=, 1);
@@ -49,13 +80,16 @@ void ThreadPool::run(std::int64_t num_tasks, const void* context, Call call) {
     context_ = context;
     call_ = call;
     next_task_.store(0, std::memory_order_relaxed);
-    running_ = static_cast<int>(workers_.size());
-    ++generation_;
+    running_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
+    generation_.fetch_add(1, std::memory_order_release);
   }
   start_.notify_all();
   take_tasks(0);
-  std::unique_lock lock(mutex_);
-  finished_.wait(lock, [this] { return running_ == 0; });
+  const auto finished = [this] { return running_.load(std::memory_order_acquire) == 0; };
+  if (!comes_true_soon(finished)) {
+    std::unique_lock lock(mutex_);
+    finished_.wait(lock, finished);
+  }
 }
 
 void ThreadPool::take_tasks(int thread) {
@@ -71,21 +105,22 @@ void ThreadPool::take_tasks(int thread) {
 void ThreadPool::worker_loop(int thread) {
   std::uint64_t seen = 0;
   for (;;) {
-    {
+    const auto called = [this, seen] {
+      return stopping_.load(std::memory_order_relaxed) ||
+             generation_.load(std::memory_order_acquire) != seen;
+    };
+    if (!comes_true_soon(called)) {
       std::unique_lock lock(mutex_);
-      start_.wait(lock, [this, seen] { return stopping_ || generation_ != seen; });
-      if (stopping_) {
-        return;
-      }
-      seen = generation_;
+      start_.wait(lock, called);
     }
+    if (stopping_.load(std::memory_order_relaxed)) {
+      return;
+    }
+    ++seen;
     take_tasks(thread);
-    bool last = false;
-    {
+    if (running_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      // Not before the caller, if it found threads running, sleeps.
       const std::lock_guard lock(mutex_);
-      last = --running_ == 0;
-    }
-    if (last) {
       finished_.notify_one();
     }
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -106,29 +107,42 @@ Result<std::vector<Value>> keys_of(TemplateRuntime& runtime, const std::vector<V
   return keys;
 }
 
+// Neighbouring sorted runs of indices of `keys`: [begin, middle) and [middle, end).
+struct Runs {
+  std::size_t begin;
+  std::size_t middle;
+  std::size_t end;
+};
+
+// Both runs of `order` as one into `merged`, the first's before its equals of the second.
+Status merge(TemplateRuntime& runtime, const std::vector<Value>& keys, bool reverse,
+             const Runs& runs, const std::vector<std::size_t>& order,
+             std::vector<std::size_t>& merged) {
+  std::size_t left = runs.begin;
+  std::size_t right = runs.middle;
+  for (std::size_t i = runs.begin; i < runs.end; ++i) {
+    bool takes_right = left == runs.middle;
+    if (left < runs.middle && right < runs.end) {
+      const Value& a = keys[order[reverse ? left : right]];
+      const Value& b = keys[order[reverse ? right : left]];
+      TIDEKV_ASSIGN(takes_right, is_less(runtime, a, b));
+    }
+    merged[i] = takes_right ? order[right++] : order[left++];
+  }
+  return Ok{};
+}
+
 // The order of `keys`, stable; merges runs of doubling length.
 Result<std::vector<std::size_t>> order_of(TemplateRuntime& runtime, const std::vector<Value>& keys,
                                           bool reverse) {
   std::vector<std::size_t> order(keys.size());
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    order[i] = i;
-  }
+  std::iota(order.begin(), order.end(), std::size_t{0});
   std::vector<std::size_t> merged(order.size());
   for (std::size_t run = 1; run < order.size(); run *= 2) {
     for (std::size_t begin = 0; begin < order.size(); begin += 2 * run) {
-      const std::size_t middle = std::min(begin + run, order.size());
-      const std::size_t end = std::min(begin + 2 * run, order.size());
-      std::size_t left = begin;
-      std::size_t right = middle;
-      for (std::size_t i = begin; i < end; ++i) {
-        bool takes_right = left == middle;
-        if (left < middle && right < end) {
-          const Value& a = keys[order[reverse ? left : right]];
-          const Value& b = keys[order[reverse ? right : left]];
-          TIDEKV_ASSIGN(takes_right, is_less(runtime, a, b));
-        }
-        merged[i] = takes_right ? order[right++] : order[left++];
-      }
+      const Runs runs{begin, std::min(begin + run, order.size()),
+                      std::min(begin + 2 * run, order.size())};
+      TIDEKV_TRY(merge(runtime, keys, reverse, runs, order, merged));
     }
     order.swap(merged);
   }
@@ -252,6 +266,7 @@ Result<Value> sorted_items(BuiltinCall& call) {
   TIDEKV_ASSIGN(const std::vector<std::size_t> order,
                 order_of(call.runtime, keys, call.args[0] && is_true(*call.args[0])));
   std::vector<Value> sorted;
+  sorted.reserve(order.size());
   for (const std::size_t i : order) {
     sorted.push_back((*items)[i]);
   }
@@ -278,6 +293,7 @@ Result<Value> sorted_dict(BuiltinCall& call) {
   TIDEKV_ASSIGN(const std::vector<std::size_t> order,
                 order_of(call.runtime, keys, call.args[2] && is_true(*call.args[2])));
   std::vector<Value> sorted;
+  sorted.reserve(order.size());
   for (const std::size_t i : order) {
     sorted.push_back(pairs[i]);
   }

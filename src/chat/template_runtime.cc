@@ -67,17 +67,17 @@ MarkedText TemplateRuntime::text(TextBuilder& builder) {
   std::string& bytes = texts_.emplace_back();
   std::vector<TextRange> ranges;
   builder.take(bytes, ranges);
-  memory_used_ += sizeof bytes + bytes.capacity();
+  memory_used_ += sizeof(std::string) + bytes.capacity();
   MarkedText made{.bytes = bytes};
   if (!ranges.empty()) {
-    memory_used_ += sizeof ranges + ranges.capacity() * sizeof(TextRange);
+    memory_used_ += sizeof(std::vector<TextRange>) + ranges.capacity() * sizeof(TextRange);
     made.marks = marks_.emplace_back(std::move(ranges));
   }
   return made;
 }
 
 MarkedText TemplateRuntime::text(std::string bytes) {
-  memory_used_ += sizeof bytes + bytes.capacity();
+  memory_used_ += sizeof(std::string) + bytes.capacity();
   return {.bytes = texts_.emplace_back(std::move(bytes))};
 }
 
@@ -90,7 +90,7 @@ MarkedText TemplateRuntime::slice(const MarkedText& text, std::size_t begin, std
     ranges.push_back({std::max(range->begin, begin) - begin, std::min(range->end, end) - begin});
   }
   if (!ranges.empty()) {
-    memory_used_ += sizeof ranges + ranges.capacity() * sizeof(TextRange);
+    memory_used_ += sizeof(std::vector<TextRange>) + ranges.capacity() * sizeof(TextRange);
     part.marks = marks_.emplace_back(std::move(ranges));
   }
   return part;
@@ -141,7 +141,7 @@ LoopState* TemplateRuntime::make_loop() {
 Scope* TemplateRuntime::make_scope(Scope* parent) {
   Scope* made = nullptr;
   if (free_scopes_.empty()) {
-    memory_used_ += sizeof(Scope) + sizeof(Scope*);
+    memory_used_ += sizeof(Scope) + sizeof(void*);
     made = &scopes_.emplace_back();
   } else {
     made = free_scopes_.back();

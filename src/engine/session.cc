@@ -52,7 +52,7 @@ Status Session::prefill(std::span<const std::int32_t> prompt) {
                                                         options_.prompt_len, config.hidden_dim));
   TIDEKV_TRY(bridge.embed(*backend_, model_.embedding, prompt));
   TIDEKV_TRY(run_schedule(bridge));
-  download_logits(bridge.last_row(), Phase::kPrefill);
+  download_logits(bridge.last_row());
   TIDEKV_TRY(backend_->synchronize());
   if (backend_->cancelled()) {
     return Error{ErrorCode::kCancelled, "cancelled during prefill"};
@@ -106,7 +106,7 @@ Status Session::decode(std::int32_t token) {
                     decode_->workspace);
   }
   decode_->adapter.advance();
-  download_logits(hidden, Phase::kDecode);
+  download_logits(hidden);
   TIDEKV_TRY(backend_->synchronize());
   if (backend_->cancelled()) {
     return Error{ErrorCode::kCancelled, "cancelled during decode"};
@@ -114,8 +114,8 @@ Status Session::decode(std::int32_t token) {
   return Ok{};
 }
 
-void Session::download_logits(DeviceView hidden, Phase phase) {
-  const DeviceView row = head_.logits(*backend_, *options_.config, model_, hidden, phase);
+void Session::download_logits(DeviceView hidden) {
+  const DeviceView row = head_.logits(*backend_, *options_.config, model_, hidden);
   backend_->download(row, std::as_writable_bytes(std::span(logits_)));
 }
 

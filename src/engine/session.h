@@ -52,7 +52,7 @@ class Session {
   Session(Backend& backend, SessionOptions options, DeviceModel model);
   static CacheShape cache_shape(const SessionOptions& options);
   Status run_schedule(HiddenBridge& bridge);
-  void download_logits(DeviceView hidden, Phase phase);
+  void download_logits(DeviceView hidden);
 
   Backend* backend_;
   SessionOptions options_;

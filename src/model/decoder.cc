@@ -18,9 +18,10 @@ Result<OutputHead> OutputHead::open(Backend& backend, const ModelConfig& config,
 }
 
 DeviceView OutputHead::logits(Backend& backend, const ModelConfig& config, const DeviceModel& model,
-                              DeviceView hidden, Phase phase) const {
+                              DeviceView hidden) const {
   backend.rms_norm(hidden, model.final_norm, static_cast<float>(config.rms_norm_eps), normed_);
-  backend.matmul(normed_, model.output, logits_, {.phase = phase});
+  // One row whatever the prompt, so what suits a generated token suits the last of a prompt.
+  backend.matmul(normed_, model.output, logits_, {.phase = Phase::kDecode});
   return logits_;
 }
 

@@ -17,7 +17,7 @@ class OutputHead {
 
   // hidden [1, d_model] -> logits [1, vocab] f32, valid until the next call.
   DeviceView logits(Backend& backend, const ModelConfig& config, const DeviceModel& model,
-                    DeviceView hidden, Phase phase) const;
+                    DeviceView hidden) const;
 
   static std::int64_t num_bytes(const ModelConfig& config, DType dtype);
 

@@ -132,7 +132,7 @@ void DecoderLayer::append_keys_values(DeviceView hidden, Position first, LayerKv
 
 void DecoderLayer::attend_and_mlp(DeviceView hidden, DeviceView queries, const LayerKv& kv,
                                   LayerWorkspace& workspace) const {
-  backend_->attend(queries, kv.view());
+  backend_->attend(queries, kv.view(), phase_);
   project(queries, weights_->o, hidden, MatmulMode::kAccumulate);
   mlp(hidden, workspace);
 }

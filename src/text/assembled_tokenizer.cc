@@ -96,10 +96,10 @@ Result<TokenizerParts> read_parts(const TokenizerSpec& spec, const std::string& 
   TIDEKV_ASSIGN(Vocabulary vocabulary, Vocabulary::build(spec, file));
   TIDEKV_ASSIGN(AddedTokens added_tokens,
                 AddedTokens::build(spec.added_tokens, file + ": " + spec.added_tokens_field));
-  return TokenizerParts{std::make_unique<const Vocabulary>(std::move(vocabulary)),
-                        std::move(added_tokens),
-                        nullptr,
-                        {}};
+  TokenizerParts parts;
+  parts.vocabulary = std::make_unique<const Vocabulary>(std::move(vocabulary));
+  parts.added_tokens = std::move(added_tokens);
+  return parts;
 }
 
 }  // namespace tidekv

@@ -115,8 +115,9 @@ Result<TokenizerSpec> read_tiktoken_ranks(std::string_view bytes, const std::str
   spec.tokens_field = "ranks";
   std::string spelling;
   for (std::size_t number = 1; !bytes.empty(); ++number) {
-    const auto bad = [&](const std::string& message) {
-      return Error{ErrorCode::kBadFile, file + ": line " + std::to_string(number) + message};
+    const auto bad = [&](std::string message) {
+      message.insert(0, file + ": line " + std::to_string(number));
+      return Error{ErrorCode::kBadFile, std::move(message)};
     };
     const std::string_view text = first_line(bytes);
     bytes.remove_prefix(std::min(bytes.size(), bytes.find('\n') == std::string_view::npos

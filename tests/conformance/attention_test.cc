@@ -22,8 +22,11 @@ constexpr std::int64_t kLengths[] = {1,   2,   15,  16,  17,  31,  32,  33,  63,
 class Attention : public BackendTest {
  protected:
   void expect_attend_within_rounding(const AttentionCase& made, const std::string& what) {
-    EXPECT_TRUE(within_bounds(device_.attend(made.q, made.kv), oracle::attend(made.q, made.kv)))
-        << what;
+    const oracle::Expected expected = oracle::attend(made.q, made.kv);
+    for (const Phase phase : kPhases) {
+      EXPECT_TRUE(within_bounds(device_.attend(made.q, made.kv, phase), expected))
+          << what << ", phase " << static_cast<int>(phase);
+    }
   }
 
   // Both passes of the compressor: log-sum-exps, then the weights of all keys.
@@ -103,8 +106,10 @@ TEST_P(Attention, ReturnsTheValueOfTheOnlyKeyARowSees) {
   for (const DType dtype : kTypes) {
     const AttentionCase made =
         attention_case(random_, dtype, {1, 1, 64}, {40}, 40, Inputs::kExtreme);
-    const HostTensor out = device_.attend(made.q, made.kv);
-    EXPECT_TRUE(same_bits(out.rows_at(0, 1), made.kv.values.rows_at(made.kv.heads[0].offset, 1)));
+    for (const Phase phase : kPhases) {
+      const HostTensor out = device_.attend(made.q, made.kv, phase);
+      EXPECT_TRUE(same_bits(out.rows_at(0, 1), made.kv.values.rows_at(made.kv.heads[0].offset, 1)));
+    }
   }
 }
 
@@ -119,9 +124,11 @@ TEST_P(Attention, ReturnsTheValueOfAKeyThatOutweighsAllOthers) {
       }
     }
     made.q.fill(1.0);
-    EXPECT_TRUE(
-        same_bits(device_.attend(made.q, made.kv), made.kv.values.rows_at(head.offset + winner, 1)))
-        << "key " << winner;
+    for (const Phase phase : kPhases) {
+      EXPECT_TRUE(same_bits(device_.attend(made.q, made.kv, phase),
+                            made.kv.values.rows_at(head.offset + winner, 1)))
+          << "key " << winner;
+    }
   }
 }
 
@@ -130,14 +137,16 @@ TEST_P(Attention, LeavesOtherQueriesAndTheCacheAlone) {
       attention_case(random_, DType::kBF16, {2, 2, 64}, {90, 77}, 9, Inputs::kPlain);
   HostTensor frame = random_.normals(DType::kBF16, 15, made.q.cols());
   frame.put_rows(4, made.q);
-  const DeviceTensor queries = device_.put(frame);
-  const DeviceKv cache = device_.put(made.kv);
-  backend().attend(queries.view.rows_at(4, 9), cache.view());
-  HostTensor wanted = frame;
-  wanted.put_rows(4, device_.attend(made.q, made.kv));
-  EXPECT_TRUE(same_bits(device_.get(queries.view), wanted));
-  EXPECT_TRUE(same_bits(device_.get(cache.keys.view), made.kv.keys));
-  EXPECT_TRUE(same_bits(device_.get(cache.values.view), made.kv.values));
+  for (const Phase phase : kPhases) {
+    const DeviceTensor queries = device_.put(frame);
+    const DeviceKv cache = device_.put(made.kv);
+    backend().attend(queries.view.rows_at(4, 9), cache.view(), phase);
+    HostTensor wanted = frame;
+    wanted.put_rows(4, device_.attend(made.q, made.kv, phase));
+    EXPECT_TRUE(same_bits(device_.get(queries.view), wanted));
+    EXPECT_TRUE(same_bits(device_.get(cache.keys.view), made.kv.keys));
+    EXPECT_TRUE(same_bits(device_.get(cache.values.view), made.kv.values));
+  }
 }
 
 // Slots that hold no data: zeros against NaNs and infinities.
@@ -152,8 +161,10 @@ TEST_P(Attention, NeverReadsSlotsOutsideItsHeads) {
       clean.keys.put_rows(head.offset, poisoned.kv.keys.rows_at(head.offset, head.len));
       clean.values.put_rows(head.offset, poisoned.kv.values.rows_at(head.offset, head.len));
     }
-    EXPECT_TRUE(
-        same_bits(device_.attend(poisoned.q, poisoned.kv), device_.attend(poisoned.q, clean)));
+    for (const Phase phase : kPhases) {
+      EXPECT_TRUE(same_bits(device_.attend(poisoned.q, poisoned.kv, phase),
+                            device_.attend(poisoned.q, clean, phase)));
+    }
     const HostTensor lse = device_.window_lse(poisoned.q, poisoned.kv);
     EXPECT_TRUE(same_bits(lse, device_.window_lse(poisoned.q, clean)));
     EXPECT_TRUE(same_bits(device_.score_keys(poisoned.q, poisoned.kv, lse, {0, 31}),
@@ -173,9 +184,11 @@ TEST_P(Attention, NeverLetsAMaskedKeyReachARow) {
         poisoned.keys.set(last, i, std::numeric_limits<double>::quiet_NaN());
         poisoned.values.set(last, i, std::numeric_limits<double>::infinity());
       }
-      const HostTensor got = device_.attend(made.q, poisoned);
-      const HostTensor clean = device_.attend(made.q, made.kv);
-      EXPECT_TRUE(same_bits(got.rows_at(0, 29), clean.rows_at(0, 29))) << "length " << len;
+      for (const Phase phase : kPhases) {
+        const HostTensor got = device_.attend(made.q, poisoned, phase);
+        const HostTensor clean = device_.attend(made.q, made.kv, phase);
+        EXPECT_TRUE(same_bits(got.rows_at(0, 29), clean.rows_at(0, 29))) << "length " << len;
+      }
       const HostTensor lse = device_.window_lse(made.q, made.kv);
       const HostTensor poisoned_lse = device_.window_lse(made.q, poisoned);
       for (std::int64_t row = 0; row < lse.rows(); ++row) {

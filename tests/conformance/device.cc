@@ -109,10 +109,10 @@ HostTensor Device::swiglu(const HostTensor& gate, const HostTensor& up) {
   return get(out.view);
 }
 
-HostTensor Device::attend(const HostTensor& q, const Kv& kv) {
+HostTensor Device::attend(const HostTensor& q, const Kv& kv, Phase phase) {
   const DeviceTensor in_place = put(q);
   const DeviceKv cache = put(kv);
-  backend_->attend(in_place.view, cache.view());
+  backend_->attend(in_place.view, cache.view(), phase);
   return get(in_place.view);
 }
 

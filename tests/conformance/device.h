@@ -38,6 +38,8 @@ struct DeviceKv {
   void advance(std::int64_t rows);
 };
 
+constexpr Phase kPhases[] = {Phase::kPrefill, Phase::kDecode};
+
 class Device {
  public:
   explicit Device(const BackendEntry& entry, int num_threads = 2);
@@ -61,7 +63,7 @@ class Device {
   HostTensor rope(const HostTensor& x, const HostTensor& angles,
                   RopePairs pairs = RopePairs::kHalves);
   HostTensor swiglu(const HostTensor& gate, const HostTensor& up);
-  HostTensor attend(const HostTensor& q, const Kv& kv);
+  HostTensor attend(const HostTensor& q, const Kv& kv, Phase phase = Phase::kPrefill);
   HostTensor window_lse(const HostTensor& q, const Kv& kv);
   HostTensor score_keys(const HostTensor& q, const Kv& kv, const HostTensor& lse, KeyRange range);
 

@@ -170,7 +170,7 @@ class Chunking : public BackendTest {
       backend().append_kv(device_.put(prompt.k.rows_at(first, rows)).view,
                           device_.put(prompt.v.rows_at(first, rows)).view, cache.view());
       cache.advance(rows);
-      backend().attend(queries.view, cache.view());
+      backend().attend(queries.view, cache.view(), Phase::kPrefill);
       out.put_rows(first, device_.get(queries.view));
     }
     return out;
@@ -244,19 +244,21 @@ TEST_P(Chunking, ScoresAreTheSameForEveryRangePartition) {
 TEST_P(Chunking, AHeadDependsOnNoOtherHead) {
   const AttentionCase made =
       attention_case(random_, DType::kBF16, {3, 2, 64}, {300, 40, 257}, 11, Inputs::kPlain);
-  const HostTensor all = device_.attend(made.q, made.kv);
-  for (std::int64_t head = 0; head < 3; ++head) {
-    Kv alone = made.kv;
-    alone.heads = {made.kv.heads[static_cast<std::size_t>(head)]};
-    HostTensor q(DType::kBF16, 11, 128);
-    HostTensor wanted(DType::kBF16, 11, 128);
-    for (std::int64_t row = 0; row < 11; ++row) {
-      for (std::int64_t i = 0; i < 128; ++i) {
-        q.set(row, i, made.q.at(row, head * 128 + i));
-        wanted.set(row, i, all.at(row, head * 128 + i));
+  for (const Phase phase : kPhases) {
+    const HostTensor all = device_.attend(made.q, made.kv, phase);
+    for (std::int64_t head = 0; head < 3; ++head) {
+      Kv alone = made.kv;
+      alone.heads = {made.kv.heads[static_cast<std::size_t>(head)]};
+      HostTensor q(DType::kBF16, 11, 128);
+      HostTensor wanted(DType::kBF16, 11, 128);
+      for (std::int64_t row = 0; row < 11; ++row) {
+        for (std::int64_t i = 0; i < 128; ++i) {
+          q.set(row, i, made.q.at(row, head * 128 + i));
+          wanted.set(row, i, all.at(row, head * 128 + i));
+        }
       }
+      EXPECT_TRUE(same_bits(device_.attend(q, alone, phase), wanted)) << "head " << head;
     }
-    EXPECT_TRUE(same_bits(device_.attend(q, alone), wanted)) << "head " << head;
   }
 }
 
@@ -287,12 +289,13 @@ TEST_P(ThreadCounts, ChangeNoBitOfMatmul) {
     const HostTensor a = random_.normals(DType::kBF16, rows, 333);
     const HostTensor w = random_.normals(DType::kBF16, 200, 333);
     const HostTensor bias = random_.normals(DType::kF32, 1, 200);
-    expect_same([&](Device& device) { return device.matmul(a, w, DType::kF32); }, "matmul");
-    expect_same(
-        [&](Device& device) {
-          return device.matmul(a, w, DType::kF32, Phase::kPrefill, {.bias = &bias});
-        },
-        "matmul with a bias");
+    for (const Phase phase : kPhases) {
+      expect_same([&](Device& device) { return device.matmul(a, w, DType::kF32, phase); },
+                  "matmul");
+      expect_same(
+          [&](Device& device) { return device.matmul(a, w, DType::kF32, phase, {.bias = &bias}); },
+          "matmul with a bias");
+    }
   }
 }
 
@@ -311,7 +314,9 @@ TEST_P(ThreadCounts, ChangeNoBitOfAttentionAndScores) {
   for (const std::int64_t rows : {1, 32, 260}) {
     const AttentionCase made =
         attention_case(random_, DType::kBF16, {2, 2, 64}, {530, 530}, rows, Inputs::kPlain);
-    expect_same([&](Device& device) { return device.attend(made.q, made.kv); }, "attend");
+    for (const Phase phase : kPhases) {
+      expect_same([&](Device& device) { return device.attend(made.q, made.kv, phase); }, "attend");
+    }
     expect_same([&](Device& device) { return device.window_lse(made.q, made.kv); }, "window_lse");
     const HostTensor lse = device_.window_lse(made.q, made.kv);
     expect_same(

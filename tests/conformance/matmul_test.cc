@@ -10,8 +10,11 @@ namespace {
 class Matmul : public BackendTest {
  protected:
   void expect_within_rounding(const HostTensor& a, const HostTensor& w, DType out_type) {
-    EXPECT_TRUE(within_bounds(device_.matmul(a, w, out_type), oracle::matmul(a, w, out_type)))
-        << describe(a, w, out_type);
+    for (const Phase phase : kPhases) {
+      EXPECT_TRUE(
+          within_bounds(device_.matmul(a, w, out_type, phase), oracle::matmul(a, w, out_type)))
+          << describe(a, w, out_type) << ", phase " << static_cast<int>(phase);
+    }
     const HostTensor old = random_.normals(out_type, a.rows(), w.rows(), 3.0);
     EXPECT_TRUE(within_bounds(device_.matmul_onto(a, w, old),
                               oracle::matmul(a, w, out_type, {.old = &old})))
@@ -86,9 +89,11 @@ TEST_P(Matmul, AddsABiasBeforeTheOldValue) {
         const HostTensor old = random_.normals(out_type, 14, cols, 3.0);
         for (const oracle::Addends& add :
              {oracle::Addends{.bias = &bias}, oracle::Addends{.old = &old, .bias = &bias}}) {
-          EXPECT_TRUE(within_bounds(device_.matmul(a, w, out_type, Phase::kPrefill, add),
-                                    oracle::matmul(a, w, out_type, add)))
-              << describe(a, w, out_type) << ", bias " << name_of(bias_type);
+          for (const Phase phase : kPhases) {
+            EXPECT_TRUE(within_bounds(device_.matmul(a, w, out_type, phase, add),
+                                      oracle::matmul(a, w, out_type, add)))
+                << describe(a, w, out_type) << ", bias " << name_of(bias_type);
+          }
         }
       }
     }

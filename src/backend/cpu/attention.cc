@@ -7,10 +7,11 @@
 // then added: one chain over a long prompt would be as inexact as it is long. A row skips tiles it
 // does not see, and adds no key it does not see, so its bits are the same in any block.
 #include <algorithm>
-#include <cmath>
-#include <limits>
+#include <memory>
 
+#include "backend/cpu/attention_shape.h"
 #include "backend/cpu/operations.h"
+#include "backend/cpu/running_softmax.h"
 #include "base/checked_math.h"
 
 namespace tidekv::cpu {
@@ -19,44 +20,16 @@ namespace {
 // Most rows of a task: as many as keep a thread's scratch below 1 MiB.
 std::int64_t max_block_rows(std::int64_t head_dim) { return head_dim <= 128 ? 384 : 192; }
 
-struct Shape {
-  std::int64_t num_queries;
-  std::int64_t num_kv_heads;
-  std::int64_t group;  // query heads of one KV head
-  std::int64_t head_dim;
-  std::int64_t padded_dim;  // head_dim in whole panels
-  Element type;
-  float scale;
-
-  Shape(DeviceView q, const KvView& kv)
-      : num_queries(q.rows()),
-        num_kv_heads(kv.num_kv_heads()),
-        group(q.cols() / (kv.num_kv_heads() * kv.head_dim())),
-        head_dim(kv.head_dim()),
-        padded_dim(round_up(kv.head_dim(), kPanelCols)),
-        type(element_of(q.dtype())),
-        scale(1.0F / std::sqrt(static_cast<float>(kv.head_dim()))) {}
-
-  std::int64_t num_rows() const { return num_queries * group; }
-  // Keys that a row of this KV head sees.
-  std::int64_t visible(const HeadSpan& head, std::int64_t row) const {
-    return head.len - num_queries + row / group + 1;
-  }
-  // Where the row lies in q.
-  std::byte* query(DeviceView q, std::int64_t kv_head, std::int64_t row) const {
-    return address(q, row / group, (kv_head * group + row % group) * head_dim);
-  }
-};
+constexpr std::int64_t kSoftmaxFloats = sizeof(RunningSoftmax) / sizeof(float);
 
 struct Scratch {
-  float* keys;      // [kKeyTile / kPanelCols, head_dim, kPanelCols]
-  float* values;    // [padded_dim / kPanelCols, kKeyTile, kPanelCols]
-  float* logits;    // [kStripRows, kRowStride], then the probabilities
-  float* queries;   // [rows, kRowStride]
-  float* tile_out;  // [kStripRows, padded_dim]
-  float* out;       // [rows, padded_dim]
-  float* max;       // [rows]
-  float* norm;      // [rows]
+  float* keys;              // [kKeyTile / kPanelCols, head_dim, kPanelCols]
+  float* values;            // [padded_dim / kPanelCols, kKeyTile, kPanelCols]
+  float* logits;            // [kStripRows, kRowStride], then the probabilities
+  float* queries;           // [rows, kRowStride]
+  float* tile_out;          // [kStripRows, padded_dim]
+  float* out;               // [rows, padded_dim]
+  RunningSoftmax* softmax;  // [rows]
   std::int64_t num_floats;
 
   Scratch(float* base, std::int64_t head_dim) {
@@ -74,8 +47,7 @@ struct Scratch {
     queries = take(rows * kRowStride);
     tile_out = take(kStripRows * padded);
     out = take(rows * padded);
-    max = take(rows);
-    norm = take(rows);
+    softmax = reinterpret_cast<RunningSoftmax*>(take(rows * kSoftmaxFloats));
     num_floats = used;
   }
 };
@@ -93,8 +65,8 @@ struct Tile {
   std::int64_t len = 0;
 };
 
-void pack_keys(const Kernels& kernels, const Shape& shape, const KvView& kv, const HeadSpan& head,
-               const Tile& tile, const Scratch& scratch) {
+void pack_keys(const Kernels& kernels, const AttentionShape& shape, const KvView& kv,
+               const HeadSpan& head, const Tile& tile, const Scratch& scratch) {
   for (std::int64_t key = 0; key < tile.len; key += kPanelCols) {
     kernels.pack_columns(address(kv.keys, head.offset + tile.begin + key), shape.type,
                          shape.head_dim, std::min(kPanelCols, tile.len - key), shape.head_dim,
@@ -102,8 +74,8 @@ void pack_keys(const Kernels& kernels, const Shape& shape, const KvView& kv, con
   }
 }
 
-void pack_values(const Kernels& kernels, const Shape& shape, const KvView& kv, const HeadSpan& head,
-                 const Tile& tile, const Scratch& scratch) {
+void pack_values(const Kernels& kernels, const AttentionShape& shape, const KvView& kv,
+                 const HeadSpan& head, const Tile& tile, const Scratch& scratch) {
   for (std::int64_t col = 0; col < shape.head_dim; col += kPanelCols) {
     kernels.pack_rows(address(kv.values, head.offset + tile.begin, col), shape.type, shape.head_dim,
                       tile.len, std::min(kPanelCols, shape.head_dim - col),
@@ -112,7 +84,7 @@ void pack_values(const Kernels& kernels, const Shape& shape, const KvView& kv, c
 }
 
 // logits[r] = products of `rows` queries with the first `num_keys` keys of the tile.
-void multiply_keys(const Kernels& kernels, const Shape& shape, const float* queries,
+void multiply_keys(const Kernels& kernels, const AttentionShape& shape, const float* queries,
                    std::int64_t rows, std::int64_t num_keys, const Scratch& scratch) {
   for (std::int64_t key = 0; key < num_keys; key += kPanelCols) {
     kernels.multiply(queries, scratch.keys + key * shape.head_dim, rows, shape.head_dim,
@@ -127,7 +99,7 @@ struct StripRows {
 };
 
 // out (+)= the rows' probabilities of `keys`, counted within the tile, times the values.
-void multiply_values(const Kernels& kernels, const Shape& shape, const StripRows& rows,
+void multiply_values(const Kernels& kernels, const AttentionShape& shape, const StripRows& rows,
                      const Tile& keys, Start start, float* out, const Scratch& scratch) {
   for (std::int64_t col = 0; col < shape.padded_dim; col += kPanelCols) {
     kernels.multiply(scratch.logits + rows.first * kRowStride + keys.begin,
@@ -138,7 +110,7 @@ void multiply_values(const Kernels& kernels, const Shape& shape, const StripRows
 
 // Adds a tile's values to `out`, the strip's first row. Row r sees keys [0, visible(r)) of it.
 template <typename Visible>
-void add_values(const Kernels& kernels, const Shape& shape, std::int64_t rows,
+void add_values(const Kernels& kernels, const AttentionShape& shape, std::int64_t rows,
                 const Visible& visible, float* out, const Scratch& scratch) {
   const std::int64_t seen_by_all = visible(0);
   if (visible(rows - 1) == seen_by_all) {
@@ -163,23 +135,10 @@ void add_values(const Kernels& kernels, const Shape& shape, std::int64_t rows,
   }
 }
 
-// Takes `visible` products of a tile into the row's running maximum and normaliser, and turns them
-// into probabilities. Returns the factor that everything summed so far shrinks by.
-float update_row(const Kernels& kernels, float scale, float* products, std::int64_t visible,
-                 float& max, float& norm) {
-  const float tile_max = kernels.max_product(products, visible) * scale;
-  const float new_max = tile_max > max ? tile_max : max;
-  const float shrink = new_max == max ? 1.0F : kernels.exponential(max - new_max);
-  const float sum = kernels.exponentials(products, visible, scale, new_max);
-  norm = norm * shrink + sum;
-  max = new_max;
-  return shrink;
-}
-
 enum class Values : std::uint8_t { kSkip, kSum };
 
 // One strip of the block takes one tile.
-void process_strip(const Kernels& kernels, const Shape& shape, const HeadSpan& head,
+void process_strip(const Kernels& kernels, const AttentionShape& shape, const HeadSpan& head,
                    const RowBlock& block, std::int64_t strip, const Tile& tile, Values values,
                    const Scratch& scratch) {
   const std::int64_t rows = std::min(kStripRows, block.count - strip);
@@ -194,8 +153,8 @@ void process_strip(const Kernels& kernels, const Shape& shape, const HeadSpan& h
   multiply_keys(kernels, shape, scratch.queries + strip * kRowStride, rows, seen_by_last, scratch);
   for (std::int64_t r = 0; r < rows; ++r) {
     if (visible(r) > 0) {
-      const float shrink = update_row(kernels, shape.scale, scratch.logits + r * kRowStride,
-                                      visible(r), scratch.max[strip + r], scratch.norm[strip + r]);
+      const float shrink = scratch.softmax[strip + r].take(
+          kernels, shape.scale, scratch.logits + r * kRowStride, visible(r));
       if (values == Values::kSum && shrink != 1.0F) {
         kernels.multiply_by(scratch.out + (strip + r) * shape.padded_dim, shape.padded_dim, shrink);
       }
@@ -207,15 +166,14 @@ void process_strip(const Kernels& kernels, const Shape& shape, const HeadSpan& h
 }
 
 // Leaves maxima, normalisers and (with values) undivided outputs of the block in scratch.
-void process_block(const Kernels& kernels, const Shape& shape, DeviceView q, const KvView& kv,
-                   const RowBlock& block, Values values, const Scratch& scratch) {
+void process_block(const Kernels& kernels, const AttentionShape& shape, DeviceView q,
+                   const KvView& kv, const RowBlock& block, Values values, const Scratch& scratch) {
   const HeadSpan& head = kv.heads[static_cast<std::size_t>(block.kv_head)];
   for (std::int64_t r = 0; r < block.count; ++r) {
     kernels.widen(shape.query(q, block.kv_head, block.first + r), shape.type, shape.head_dim,
                   scratch.queries + r * kRowStride);
   }
-  std::fill_n(scratch.max, block.count, -std::numeric_limits<float>::infinity());
-  std::fill_n(scratch.norm, block.count, 0.0F);
+  std::uninitialized_fill_n(scratch.softmax, block.count, RunningSoftmax{});
   if (values == Values::kSum) {
     std::fill_n(scratch.out, block.count * shape.padded_dim, 0.0F);
   }
@@ -235,7 +193,7 @@ void process_block(const Kernels& kernels, const Shape& shape, DeviceView q, con
 // Cuts the rows of every KV head into blocks and calls body(block, thread) for each, the blocks
 // with most keys first.
 template <typename Body>
-void for_row_blocks(const Context& context, const Shape& shape, const Body& body) {
+void for_row_blocks(const Context& context, const AttentionShape& shape, const Body& body) {
   constexpr std::int64_t kTasksPerThread = 4;
   constexpr std::int64_t kMinRows = 96;  // fewer, and packing keys would cost more than using them
   if (shape.num_rows() == 0) {
@@ -263,7 +221,7 @@ struct Scoring {
 };
 
 // Weights of the tile's keys for all rows of the KV head.
-void score_tile(const Kernels& kernels, const Shape& shape, DeviceView q, const KvView& kv,
+void score_tile(const Kernels& kernels, const AttentionShape& shape, DeviceView q, const KvView& kv,
                 std::int64_t kv_head, const Tile& tile, const Scoring& scoring,
                 const Scratch& scratch) {
   const HeadSpan& head = kv.heads[static_cast<std::size_t>(kv_head)];
@@ -300,8 +258,8 @@ std::int64_t attention_scratch_floats(std::int64_t head_dim) {
   return Scratch(nullptr, head_dim).num_floats;
 }
 
-void attend(const Context& context, DeviceView q, const KvView& kv) {
-  const Shape shape(q, kv);
+void attend_prompt(const Context& context, DeviceView q, const KvView& kv) {
+  const AttentionShape shape(q, kv);
   const Kernels& kernels = context.kernels;
   const std::int64_t scratch_floats = attention_scratch_floats(shape.head_dim);
   for_row_blocks(context, shape, [&](const RowBlock& block, int thread) {
@@ -309,7 +267,7 @@ void attend(const Context& context, DeviceView q, const KvView& kv) {
     process_block(kernels, shape, q, kv, block, Values::kSum, scratch);
     for (std::int64_t r = 0; r < block.count; ++r) {
       float* out = scratch.out + r * shape.padded_dim;
-      kernels.divide_by(out, shape.head_dim, scratch.norm[r]);
+      kernels.divide_by(out, shape.head_dim, scratch.softmax[r].norm);
       kernels.narrow(out, shape.head_dim, shape.type,
                      shape.query(q, block.kv_head, block.first + r));
     }
@@ -317,7 +275,7 @@ void attend(const Context& context, DeviceView q, const KvView& kv) {
 }
 
 void window_lse(const Context& context, DeviceView q, const KvView& kv, DeviceView lse) {
-  const Shape shape(q, kv);
+  const AttentionShape shape(q, kv);
   const std::int64_t num_q_heads = shape.group * shape.num_kv_heads;
   const std::int64_t scratch_floats = attention_scratch_floats(shape.head_dim);
   for_row_blocks(context, shape, [&](const RowBlock& block, int thread) {
@@ -326,15 +284,15 @@ void window_lse(const Context& context, DeviceView q, const KvView& kv, DeviceVi
     for (std::int64_t r = 0; r < block.count; ++r) {
       const std::int64_t query = (block.first + r) / shape.group;
       const std::int64_t q_head = block.kv_head * shape.group + (block.first + r) % shape.group;
-      floats(lse, q_head)[query] = scratch.max[r];
-      floats(lse, num_q_heads + q_head)[query] = scratch.norm[r];
+      floats(lse, q_head)[query] = scratch.softmax[r].max;
+      floats(lse, num_q_heads + q_head)[query] = scratch.softmax[r].norm;
     }
   });
 }
 
 void score_keys(const Context& context, DeviceView q, const KvView& kv, DeviceView lse,
                 KeyRange range, DeviceView weights) {
-  const Shape shape(q, kv);
+  const AttentionShape shape(q, kv);
   const std::int64_t num_tiles = ceil_div(range.len(), kKeyTile);
   const std::int64_t scratch_floats = attention_scratch_floats(shape.head_dim);
   context.pool.parallel_for(num_tiles * shape.num_kv_heads, [&](std::int64_t task, int thread) {

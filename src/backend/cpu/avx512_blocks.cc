@@ -268,17 +268,6 @@ struct Format<BlockType::kQ6K> : SuperBlock<210> {
   }
 };
 
-// Asks for kBytes of the row, or of the next one behind it, before they are needed. An address past
-// the end of memory is no error.
-template <std::int64_t kBytes>
-inline void prefetch(const Byte* row) {
-  constexpr std::int64_t kAhead = 1024;
-  TIDEKV_UNROLL
-  for (std::int64_t i = kAhead; i < kAhead + kBytes; i += 64) {
-    _mm_prefetch(reinterpret_cast<const char*>(row) + i, _MM_HINT_T0);
-  }
-}
-
 template <BlockType kType>
 void expand_row(const Byte* row, std::int64_t first, std::int64_t n, float* to) {
   using Block = Format<kType>;
@@ -297,7 +286,8 @@ void expand_row(const Byte* row, std::int64_t first, std::int64_t n, float* to) 
   }
 }
 
-constexpr int kSums = 4;
+// How far ahead of its use memory is asked for: measured, short of it the rows wait.
+constexpr std::int64_t kPrefetchBytes = 16384;
 
 // Vector j of the unit goes into sum (kFirst + j) % 4.
 template <BlockType kType, int kUnit, int kFirst>
@@ -313,35 +303,67 @@ inline void add_unit(const Byte* block, const float* scales, const float* a,
   }
 }
 
+// Two blocks of 32, or one of 256.
 template <BlockType kType>
-float dot(const Byte* row, std::int64_t n, const float* a) {
+struct Step {
   using Block = Format<kType>;
-  constexpr std::int64_t kStep = 2 * Block::kVectors * kLanes;  // two blocks of 32, or one of 256
-  constexpr std::int64_t kStepBytes = 2 / Block::kUnits * Block::kBytes;
-  alignas(64) float scales[kScaleFloats];
-  Block::read_scales(row, n * 2 / (kStep * Block::kUnits), scales);
-  const float* scale = scales;
-  __m512 sums[kSums] = {_mm512_setzero_ps(), _mm512_setzero_ps(), _mm512_setzero_ps(),
-                        _mm512_setzero_ps()};
-  std::int64_t i = 0;
-  for (; i + kStep <= n; i += kStep) {
-    prefetch<kStepBytes>(row);
-    add_unit<kType, 0, 0>(row, scale, a + i, sums);
+  static constexpr std::int64_t kLen = std::int64_t{2} * Block::kVectors * kLanes;
+  static constexpr std::int64_t kBytes = 2 / Block::kUnits * Block::kBytes;
+  static constexpr std::int64_t kScales = 2 / Block::kUnits * Block::kScales;
+
+  static void add(const Byte* row, const float* scales, const float* a, __m512 (&sums)[kSums]) {
+    add_unit<kType, 0, 0>(row, scales, a, sums);
     if constexpr (Block::kUnits == 2) {
-      add_unit<kType, 1, 0>(row, scale, a + i + kStep / 2, sums);
+      add_unit<kType, 1, 0>(row, scales, a + kLen / 2, sums);
     } else {
-      add_unit<kType, 0, 2>(row + Block::kBytes, scale + Block::kScales, a + i + kStep / 2, sums);
+      add_unit<kType, 0, 2>(row + Block::kBytes, scales + Block::kScales, a + kLen / 2, sums);
     }
-    row += kStepBytes;
-    scale += 2 / Block::kUnits * Block::kScales;
   }
-  if constexpr (Block::kUnits == 1) {
+};
+
+// Asks for bytes that are needed soon. An address past the end of memory is no error.
+template <std::int64_t kBytes>
+inline void prefetch(const Byte* from) {
+  TIDEKV_UNROLL
+  for (std::int64_t i = 0; i < kBytes; i += 64) {
+    _mm_prefetch(reinterpret_cast<const char*>(from) + i, _MM_HINT_T0);
+  }
+}
+
+// kRows rows side by side, each by the same operations as alone: the sums of one row wait for one
+// another, and adding up their lanes takes as long as a short row.
+template <BlockType kType, int kRows>
+__m128 dot_rows(const Byte* row, std::int64_t stride_bytes, std::int64_t n, const float* a) {
+  using Step = Step<kType>;
+  constexpr std::int64_t kBlockLen = Step::kLen * Step::Block::kUnits / 2;
+  alignas(64) float scales[kRows][kScaleFloats];
+  __m512 sums[kRows][kSums];
+  TIDEKV_UNROLL
+  for (int r = 0; r < kRows; ++r) {
+    Step::Block::read_scales(row + r * stride_bytes, n / kBlockLen, scales[r]);
+    sums[r][0] = sums[r][1] = sums[r][2] = sums[r][3] = _mm512_setzero_ps();
+  }
+  std::int64_t i = 0;
+  std::int64_t scale = 0;
+  for (; i + Step::kLen <= n; i += Step::kLen) {
+    TIDEKV_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      const Byte* at = row + r * stride_bytes;
+      prefetch<Step::kBytes>(at + kPrefetchBytes);
+      Step::add(at, scales[r] + scale, a + i, sums[r]);
+    }
+    row += Step::kBytes;
+    scale += Step::kScales;
+  }
+  if constexpr (Step::Block::kUnits == 1) {
     if (i < n) {
-      add_unit<kType, 0, 0>(row, scale, a + i, sums);
+      TIDEKV_UNROLL
+      for (int r = 0; r < kRows; ++r) {
+        add_unit<kType, 0, 0>(row + r * stride_bytes, scales[r] + scale, a + i, sums[r]);
+      }
     }
   }
-  return _mm512_reduce_add_ps(
-      _mm512_add_ps(_mm512_add_ps(sums[0], sums[1]), _mm512_add_ps(sums[2], sums[3])));
+  return sums_of_rows<kRows>(sums);
 }
 
 }  // namespace
@@ -352,13 +374,17 @@ void expand(const void* row, BlockType type, std::int64_t first, std::int64_t n,
   });
 }
 
-void dots(const BlockRows& w, std::int64_t n, const float* a, Start start, float* sums) {
+void block_dots(const BlockRows& w, std::int64_t n, const float* a, Start start, float* sums) {
   with_block_type(w.type, [&]<BlockType kType>(BlockTag<kType>) {
     const auto* row = static_cast<const Byte*>(w.data);
-    for (std::int64_t r = 0; r < w.rows; ++r) {
-      const float sum = dot<kType>(row, n, a);
-      sums[r] = start == Start::kZero ? sum : sums[r] + sum;
-      row += w.stride_bytes;
+    std::int64_t r = 0;
+    for (; r + kRowsAtOnce <= w.rows; r += kRowsAtOnce) {
+      store_sums(dot_rows<kType, kRowsAtOnce>(row + r * w.stride_bytes, w.stride_bytes, n, a),
+                 kRowsAtOnce, start, sums + r);
+    }
+    for (; r < w.rows; ++r) {
+      store_sums(dot_rows<kType, 1>(row + r * w.stride_bytes, w.stride_bytes, n, a), 1, start,
+                 sums + r);
     }
   });
 }

@@ -8,6 +8,6 @@
 namespace tidekv::cpu::avx512 {
 
 void expand(const void* row, BlockType type, std::int64_t first, std::int64_t n, float* to);
-void dots(const BlockRows& w, std::int64_t n, const float* a, Start start, float* sums);
+void block_dots(const BlockRows& w, std::int64_t n, const float* a, Start start, float* sums);
 
 }  // namespace tidekv::cpu::avx512

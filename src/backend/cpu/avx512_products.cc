@@ -160,6 +160,97 @@ constexpr MultiplyRows kMultiplyRows[kStripRows + 1] = {
     multiply_rows<10>, multiply_rows<11>, multiply_rows<12>,
 };
 
+// kRows rows side by side, each by the same operations as alone.
+template <Element kType, int kRows>
+__m128 dot_rows(const char* row, std::int64_t stride_bytes, std::int64_t n, const float* a) {
+  __m512 sums[kRows][kSums];
+  TIDEKV_UNROLL
+  for (int r = 0; r < kRows; ++r) {
+    sums[r][0] = sums[r][1] = sums[r][2] = sums[r][3] = _mm512_setzero_ps();
+  }
+  std::int64_t i = 0;
+  for (; i + kSums * kLanes <= n; i += kSums * kLanes) {
+    TIDEKV_UNROLL
+    for (int j = 0; j < kSums; ++j) {
+      const __m512 factors = _mm512_loadu_ps(a + i + j * kLanes);
+      TIDEKV_UNROLL
+      for (int r = 0; r < kRows; ++r) {
+        sums[r][j] = _mm512_fmadd_ps(load<kType>(row + r * stride_bytes, i + j * kLanes), factors,
+                                     sums[r][j]);
+      }
+    }
+  }
+  for (int j = 0; i < n; i += kLanes, ++j) {
+    const __mmask16 mask = first_lanes(n - i);
+    const __m512 factors = _mm512_maskz_loadu_ps(mask, a + i);
+    TIDEKV_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      sums[r][j] =
+          _mm512_fmadd_ps(load<kType>(row + r * stride_bytes, i, mask), factors, sums[r][j]);
+    }
+  }
+  return sums_of_rows<kRows>(sums);
+}
+
+template <Element kType>
+void dots_of(const ElementRows& rows, std::int64_t n, const float* a, Start start, float* sums) {
+  const std::int64_t stride_bytes = rows.stride * kElementBytes<kType>;
+  const auto* row = static_cast<const char*>(rows.data);
+  std::int64_t r = 0;
+  for (; r + kRowsAtOnce <= rows.rows; r += kRowsAtOnce) {
+    store_sums(dot_rows<kType, kRowsAtOnce>(row + r * stride_bytes, stride_bytes, n, a),
+               kRowsAtOnce, start, sums + r);
+  }
+  for (; r < rows.rows; ++r) {
+    store_sums(dot_rows<kType, 1>(row + r * stride_bytes, stride_bytes, n, a), 1, start, sums + r);
+  }
+}
+
+// Columns [i, i + 16 kVectors) of the sum. Even and odd rows are summed apart: a sum of one chain
+// would wait for itself.
+template <Element kType, int kVectors>
+void add_columns(const ElementRows& rows, std::int64_t i, std::int64_t cols, const float* factors,
+                 float* sum) {
+  __mmask16 masks[kVectors];
+  __m512 even[kVectors];
+  __m512 odd[kVectors];
+  TIDEKV_UNROLL
+  for (int j = 0; j < kVectors; ++j) {
+    masks[j] = first_lanes(cols - j * kLanes);
+    even[j] = _mm512_maskz_loadu_ps(masks[j], sum + i + j * kLanes);
+    odd[j] = _mm512_setzero_ps();
+  }
+  const std::int64_t stride_bytes = rows.stride * kElementBytes<kType>;
+  const auto* row = static_cast<const char*>(rows.data);
+  std::int64_t r = 0;
+  for (; r + 2 <= rows.rows; r += 2) {
+    TIDEKV_UNROLL
+    for (int j = 0; j < kVectors; ++j) {
+      even[j] = _mm512_fmadd_ps(load<kType>(row, i + j * kLanes, masks[j]),
+                                _mm512_set1_ps(factors[r]), even[j]);
+      odd[j] = _mm512_fmadd_ps(load<kType>(row + stride_bytes, i + j * kLanes, masks[j]),
+                               _mm512_set1_ps(factors[r + 1]), odd[j]);
+    }
+    row += 2 * stride_bytes;
+  }
+  TIDEKV_UNROLL
+  for (int j = 0; j < kVectors; ++j) {
+    if (r < rows.rows) {
+      even[j] = _mm512_fmadd_ps(load<kType>(row, i + j * kLanes, masks[j]),
+                                _mm512_set1_ps(factors[r]), even[j]);
+    }
+    _mm512_mask_storeu_ps(sum + i + j * kLanes, masks[j], _mm512_add_ps(even[j], odd[j]));
+  }
+}
+
+template <Element kType>
+void add_rows_of(const ElementRows& rows, std::int64_t n, const float* factors, float* sum) {
+  constexpr int kVectors = 4;
+  for (std::int64_t i = 0; i < n; i += kVectors * kLanes) {
+    add_columns<kType, kVectors>(rows, i, n - i, factors, sum);
+  }
+}
+
 }  // namespace
 
 void pack_columns(const void* from, Element type, std::int64_t stride, std::int64_t rows,
@@ -189,6 +280,28 @@ void pack_rows(const void* from, Element type, std::int64_t stride, std::int64_t
 void multiply(const float* a, const float* panel, std::int64_t rows, std::int64_t depth,
               Start start, float* c, std::int64_t c_stride) {
   kMultiplyRows[rows](a, panel, depth, start, c, c_stride);
+}
+
+void dots(const ElementRows& rows, std::int64_t n, const float* a, Start start, float* sums) {
+  switch (rows.type) {
+    case Element::kF32:
+      return dots_of<Element::kF32>(rows, n, a, start, sums);
+    case Element::kF16:
+      return dots_of<Element::kF16>(rows, n, a, start, sums);
+    case Element::kBF16:
+      return dots_of<Element::kBF16>(rows, n, a, start, sums);
+  }
+}
+
+void add_rows(const ElementRows& rows, std::int64_t n, const float* factors, float* sum) {
+  switch (rows.type) {
+    case Element::kF32:
+      return add_rows_of<Element::kF32>(rows, n, factors, sum);
+    case Element::kF16:
+      return add_rows_of<Element::kF16>(rows, n, factors, sum);
+    case Element::kBF16:
+      return add_rows_of<Element::kBF16>(rows, n, factors, sum);
+  }
 }
 
 }  // namespace tidekv::cpu::avx512

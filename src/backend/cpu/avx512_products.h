@@ -13,5 +13,7 @@ void pack_rows(const void* from, Element type, std::int64_t stride, std::int64_t
                std::int64_t cols, float* panel);
 void multiply(const float* a, const float* panel, std::int64_t rows, std::int64_t depth,
               Start start, float* c, std::int64_t c_stride);
+void dots(const ElementRows& rows, std::int64_t n, const float* a, Start start, float* sums);
+void add_rows(const ElementRows& rows, std::int64_t n, const float* factors, float* sum);
 
 }  // namespace tidekv::cpu::avx512

@@ -75,6 +75,45 @@ inline void store(__m512 value, void* row, std::int64_t i, __mmask16 mask = kAll
   }
 }
 
+// The four sums of the lanes of four vectors, in one fixed tree.
+inline __m128 sums_of(const __m512 (&x)[4]) {
+  __m128 quarter[4];
+  TIDEKV_UNROLL
+  for (int j = 0; j < 4; ++j) {
+    const __m256 half =
+        _mm256_add_ps(_mm512_castps512_ps256(x[j]), _mm512_extractf32x8_ps(x[j], 1));
+    quarter[j] = _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
+  }
+  _MM_TRANSPOSE4_PS(quarter[0], quarter[1], quarter[2], quarter[3]);
+  return _mm_add_ps(_mm_add_ps(quarter[0], quarter[2]), _mm_add_ps(quarter[1], quarter[3]));
+}
+
+// A sum over a row goes round four vectors; four rows are summed side by side.
+constexpr int kSums = 4;
+constexpr int kRowsAtOnce = 4;
+
+// The sums of up to four rows, the others 0.
+template <int kRows>
+inline __m128 sums_of_rows(const __m512 (&sums)[kRows][kSums]) {
+  __m512 totals[kRowsAtOnce] = {_mm512_setzero_ps(), _mm512_setzero_ps(), _mm512_setzero_ps(),
+                                _mm512_setzero_ps()};
+  TIDEKV_UNROLL
+  for (int r = 0; r < kRows; ++r) {
+    totals[r] =
+        _mm512_add_ps(_mm512_add_ps(sums[r][0], sums[r][1]), _mm512_add_ps(sums[r][2], sums[r][3]));
+  }
+  return sums_of(totals);
+}
+
+// sums[r] = (or +=) value r, for r < count <= 4.
+inline void store_sums(__m128 values, std::int64_t count, Start start, float* sums) {
+  const auto mask = static_cast<__mmask8>((1U << static_cast<unsigned>(count)) - 1U);
+  if (start == Start::kAdd) {
+    values = _mm_add_ps(_mm_maskz_loadu_ps(mask, sums), values);
+  }
+  _mm_mask_storeu_ps(sums, mask, values);
+}
+
 // x[j] becomes exp(x[j]), for x <= 88: x = n ln2 + r, |r| <= ln2 / 2, and 1 + r + r^2 q(r), q
 // interpolated at Chebyshev nodes (relative error 0.2 of 2^-24). Exactly 1 at 0, 0 below -104; NaN
 // stays NaN. Several vectors go step by step together: one alone waits for its own results.

@@ -68,7 +68,10 @@ class CpuBackend final : public Backend {
   void do_append_kv(DeviceView k, DeviceView v, const KvView& kv) override {
     cpu::append_kv(context(), k, v, kv);
   }
-  void do_attend(DeviceView q, const KvView& kv) override { cpu::attend(context(), q, kv); }
+  void do_attend(DeviceView q, const KvView& kv, Phase phase) override {
+    const auto attend = phase == Phase::kPrefill ? attend_prompt : attend_row_by_row;
+    attend(context(), q, kv);
+  }
   void do_swiglu(DeviceView gate, DeviceView up, DeviceView out) override {
     cpu::swiglu(context(), gate, up, out);
   }

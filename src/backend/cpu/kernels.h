@@ -26,6 +26,14 @@ struct BlockRows {
   std::int64_t rows = 0;
 };
 
+// Rows of a matrix of plain elements.
+struct ElementRows {
+  const void* data = nullptr;
+  Element type = Element::kF32;
+  std::int64_t stride = 0;  // elements between rows
+  std::int64_t rows = 0;
+};
+
 // What a product starts from.
 enum class Start : std::uint8_t {
   kZero,      // C = A B
@@ -38,7 +46,7 @@ inline constexpr std::int64_t kPanelCols = 32;    // columns of a panel
 inline constexpr std::int64_t kPanelDepth = 256;  // most depth of a panel
 // Floats from one row of A to the next. Not a power of two: rows spread over the cache's sets.
 inline constexpr std::int64_t kRowStride = kPanelDepth + 16;
-// Most depth of a product straight from blocks: one chain is a 32nd of it, or shorter.
+// Most depth of a product straight from stored rows: one chain is a 32nd of it, or shorter.
 inline constexpr std::int64_t kDotDepth = 4096;
 // Keys of one step of the running softmax, anchored at slot 0. The probabilities of a tile are the
 // A of the product with the values, so a tile is as long as a panel is deep.
@@ -68,15 +76,23 @@ struct Kernels {
   void (*multiply)(const float* a, const float* panel, std::int64_t rows, std::int64_t depth,
                    Start start, float* c, std::int64_t c_stride);
 
+  // --- products with rows as they are stored, for a single row of activations ---
+
+  // sums[r] = (or +=) the first n elements of row r times a, n <= kDotDepth. Start is kZero or
+  // kAdd. A sum's bits depend on its row and `a` only.
+  void (*dots)(const ElementRows& rows, std::int64_t n, const float* a, Start start, float* sums);
+  // sum[i] += factors[r] * element i of row r, over all rows, for i < n. An element's bits depend
+  // on its column and the factors only.
+  void (*add_rows)(const ElementRows& rows, std::int64_t n, const float* factors, float* sum);
+
   // --- block-quantised rows ---
 
   // to[i] = element first + i of `row`, for i < n: scale * number, plus or minus the minimum, each
   // rounded to f32 (the product is exact). `first` and `n` are multiples of 32, for blocks of 256
   // of 128.
   void (*expand)(const void* row, BlockType type, std::int64_t first, std::int64_t n, float* to);
-  // sums[r] = (or +=) the first n elements of row r times a, elements as expand gives them; whole
-  // blocks, n <= kDotDepth. Start is kZero or kAdd. A sum's bits depend on its row and `a` only.
-  void (*dots)(const BlockRows& w, std::int64_t n, const float* a, Start start, float* sums);
+  // As dots, with elements as expand gives them; whole blocks.
+  void (*block_dots)(const BlockRows& w, std::int64_t n, const float* a, Start start, float* sums);
 
   // --- softmax; s holds query-key products, a logit is s * scale, n is at least 1 ---
 

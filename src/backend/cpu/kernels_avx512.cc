@@ -87,7 +87,6 @@ float max_product(const float* s, std::int64_t n) {
 // Vector v of a tile has its place in sum v % 4, so that the order is that of the keys' places in
 // the tile, however many are seen.
 float exponentials(float* s, std::int64_t n, float scale, float max) {
-  constexpr int kSums = 4;
   const __m512 scales = _mm512_set1_ps(scale);
   const __m512 maxima = _mm512_set1_ps(max);
   __m512 sums[kSums] = {_mm512_setzero_ps(), _mm512_setzero_ps(), _mm512_setzero_ps(),
@@ -197,8 +196,10 @@ const Kernels kAvx512Kernels = {
     .pack_columns = avx512::pack_columns,
     .pack_rows = avx512::pack_rows,
     .multiply = avx512::multiply,
-    .expand = avx512::expand,
     .dots = avx512::dots,
+    .add_rows = avx512::add_rows,
+    .expand = avx512::expand,
+    .block_dots = avx512::block_dots,
     .max_product = max_product,
     .exponentials = exponentials,
     .weights = weights,

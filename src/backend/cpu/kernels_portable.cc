@@ -104,9 +104,10 @@ float exponential(float x) {
   return p * power(half) * power(exponent - half);
 }
 
-// Sum of kLanes partial sums, in one fixed tree.
-float sum_lanes(float (&lanes)[kLanes]) {
-  for (std::int64_t width = kLanes / 2; width > 0; width /= 2) {
+// Sum of partial sums, in one fixed tree.
+template <std::int64_t kCount>
+float sum_lanes(float (&lanes)[kCount]) {
+  for (std::int64_t width = kCount / 2; width > 0; width /= 2) {
     for (std::int64_t i = 0; i < width; ++i) {
       lanes[i] += lanes[i + width];
     }
@@ -114,12 +115,12 @@ float sum_lanes(float (&lanes)[kLanes]) {
   return lanes[0];
 }
 
-// Calls body(i, i % kLanes) for i < n, in blocks of kLanes that vectorise.
-template <typename Body>
+// Calls body(i, i % kCount) for i < n, in blocks that vectorise.
+template <std::int64_t kCount = kLanes, typename Body>
 void for_lanes(std::int64_t n, const Body& body) {
   std::int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    for (std::int64_t lane = 0; lane < kLanes; ++lane) {
+  for (; i + kCount <= n; i += kCount) {
+    for (std::int64_t lane = 0; lane < kCount; ++lane) {
       body(i + lane, lane);
     }
   }
@@ -244,6 +245,32 @@ void multiply(const float* a, const float* panel, std::int64_t rows, std::int64_
   }
 }
 
+// Lane i of a row goes into sum i % 64, so that a sum is a 64th of a row long.
+void dots(const ElementRows& rows, std::int64_t n, const float* a, Start start, float* sums) {
+  constexpr std::int64_t kSums = 64;
+  with_element(rows.type, [&]<Element kType>(Constant<kType>) {
+    for (std::int64_t r = 0; r < rows.rows; ++r) {
+      const auto* row = static_cast<const std::byte*>(rows.data) +
+                        r * rows.stride * std::int64_t{sizeof(typename Storage<kType>::Bits)};
+      float lanes[kSums] = {};
+      for_lanes<kSums>(
+          n, [&](std::int64_t i, std::int64_t lane) { lanes[lane] += load<kType>(row, i) * a[i]; });
+      const float sum = sum_lanes(lanes);
+      sums[r] = start == Start::kZero ? sum : sums[r] + sum;
+    }
+  });
+}
+
+void add_rows(const ElementRows& rows, std::int64_t n, const float* factors, float* sum) {
+  with_element(rows.type, [&]<Element kType>(Constant<kType>) {
+    for (std::int64_t r = 0; r < rows.rows; ++r) {
+      for (std::int64_t i = 0; i < n; ++i) {
+        sum[i] += factors[r] * load<kType>(rows.data, r * rows.stride + i);
+      }
+    }
+  });
+}
+
 float max_product(const float* s, std::int64_t n) {
   float lanes[kLanes];
   std::fill_n(lanes, kLanes, -std::numeric_limits<float>::infinity());
@@ -332,8 +359,10 @@ const Kernels kPortableKernels = {
     .pack_columns = pack_columns,
     .pack_rows = pack_rows,
     .multiply = multiply,
+    .dots = dots,
+    .add_rows = add_rows,
     .expand = portable::expand,
-    .dots = portable::dots,
+    .block_dots = portable::block_dots,
     .max_product = max_product,
     .exponentials = exponentials,
     .weights = weights,

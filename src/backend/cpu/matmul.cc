@@ -3,12 +3,12 @@
 // A task is a block of rows times a block of columns. It widens its rows of `a` into a block that
 // stays in the second-level cache, packs `w` 32 rows at a time into a panel that stays in the
 // first, and adds up sums over pieces of depth 128 in f32. One chain over the whole depth would be
-// as inexact as it is long (tests/reference_4k_test.cc). A single row takes the same path: its cost
-// is reading `w` once.
+// as inexact as it is long (tests/reference_4k_test.cc). Quantised weights are expanded on their
+// way into the panel.
 //
-// Quantised weights are expanded on their way into the panel for a prompt. For generated tokens
-// they are multiplied as they are stored, which reads a fraction of the bytes; the sums then run in
-// another order, so the phase decides and never the number of rows.
+// For generated tokens weights are multiplied as they are stored: one row cannot make up for
+// packing them. The sums then run in another order, so the phase decides and never the number of
+// rows.
 #include <algorithm>
 
 #include "backend/cpu/operations.h"
@@ -105,16 +105,22 @@ void accumulate_depth(const Kernels& kernels, DeviceView a, DeviceView w, const 
   }
 }
 
-// The same sums straight from the blocks of `w`, one row of `a` after the other.
+// The same sums straight from the rows of `w`, one row of `a` after the other.
 void accumulate_dots(const Kernels& kernels, DeviceView a, DeviceView w, const Block& block,
                      std::int64_t k, const Scratch& scratch) {
   const std::int64_t depth = std::min(kDotDepth, a.cols() - k);
-  const BlockRows rows{address(w, block.col, k), block_type_of(w.dtype()),
-                       row_bytes(w.dtype(), w.cols()), block.cols};
+  const Start start = k == 0 ? Start::kZero : Start::kAdd;
   for (std::int64_t r = 0; r < block.rows; ++r) {
+    float* sums = scratch.sums + r * kMaxCols;
     kernels.widen(address(a, block.row + r, k), element_of(a.dtype()), depth, scratch.a);
-    kernels.dots(rows, depth, scratch.a, k == 0 ? Start::kZero : Start::kAdd,
-                 scratch.sums + r * kMaxCols);
+    if (is_quantised(w.dtype())) {
+      const BlockRows rows{address(w, block.col, k), block_type_of(w.dtype()),
+                           row_bytes(w.dtype(), w.cols()), block.cols};
+      kernels.block_dots(rows, depth, scratch.a, start, sums);
+    } else {
+      const ElementRows rows{address(w, block.col, k), element_of(w.dtype()), w.cols(), block.cols};
+      kernels.dots(rows, depth, scratch.a, start, sums);
+    }
   }
 }
 
@@ -137,12 +143,12 @@ void store_block(const Kernels& kernels, const Block& block, const MatmulOptions
 
 void compute_block(const Kernels& kernels, DeviceView a, DeviceView w, const Block& block,
                    const MatmulOptions& options, const Scratch& scratch, DeviceView out) {
-  const bool from_blocks = is_quantised(w.dtype()) && options.phase == Phase::kDecode;
-  const auto accumulate = from_blocks ? accumulate_dots : accumulate_depth;
+  const bool as_stored = options.phase == Phase::kDecode;
+  const auto accumulate = as_stored ? accumulate_dots : accumulate_depth;
   std::int64_t k = 0;
   do {  // once even for depth 0: the empty sum is 0
     accumulate(kernels, a, w, block, k, scratch);
-    k += from_blocks ? kDotDepth : kSumDepth;
+    k += as_stored ? kDotDepth : kSumDepth;
   } while (k < a.cols());
   store_block(kernels, block, options, scratch, out);
 }

@@ -105,10 +105,13 @@ void matmul(const Context& context, DeviceView a, DeviceView w, DeviceView out,
             const MatmulOptions& options);
 
 // attention.cc
-void attend(const Context& context, DeviceView q, const KvView& kv);
+void attend_prompt(const Context& context, DeviceView q, const KvView& kv);
 void window_lse(const Context& context, DeviceView q, const KvView& kv, DeviceView lse);
 void score_keys(const Context& context, DeviceView q, const KvView& kv, DeviceView lse,
                 KeyRange range, DeviceView weights);
+
+// decode_attention.cc
+void attend_row_by_row(const Context& context, DeviceView q, const KvView& kv);
 
 // selection.cc
 void pool_scores(const Context& context, DeviceView weights, const PoolRecipe& recipe,

@@ -272,7 +272,7 @@ void expand(const void* row, BlockType type, std::int64_t first, std::int64_t n,
   });
 }
 
-void dots(const BlockRows& w, std::int64_t n, const float* a, Start start, float* sums) {
+void block_dots(const BlockRows& w, std::int64_t n, const float* a, Start start, float* sums) {
   with_block_type(w.type, [&]<BlockType kType>(BlockTag<kType>) {
     const auto* row = static_cast<const Byte*>(w.data);
     for (std::int64_t r = 0; r < w.rows; ++r) {

@@ -113,7 +113,7 @@ TEST_P(QuantisedBlocks, AreMultipliedAsTheyExpand) {
     for (std::size_t i = 0; i < picks.size(); ++i) {
       picks[i] = 1.0F;
       float got = -1.0F;
-      kernels().dots(row, n, picks.data(), Start::kZero, &got);
+      kernels().block_dots(row, n, picks.data(), Start::kZero, &got);
       ASSERT_EQ(got, blocks.values[i]) << name_of(tested.dtype) << ", element " << i;
       picks[i] = 0.0F;
     }
@@ -134,8 +134,8 @@ TEST_P(QuantisedBlocks, ASumFromZeroAddedEqualsAddingIt) {
                          traits.block_bytes * 3, kRows};
     std::vector<float> sums(kRows);
     std::vector<float> added(kRows, 0.75F);
-    kernels().dots(rows, n, a.data(), Start::kZero, sums.data());
-    kernels().dots(rows, n, a.data(), Start::kAdd, added.data());
+    kernels().block_dots(rows, n, a.data(), Start::kZero, sums.data());
+    kernels().block_dots(rows, n, a.data(), Start::kAdd, added.data());
     for (std::size_t r = 0; r < kRows; ++r) {
       EXPECT_EQ(added[r], 0.75F + sums[r]) << name_of(tested.dtype) << ", row " << r;
     }

@@ -1,0 +1,42 @@
+// The shape of one call to attend, window_lse or score_keys.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "backend/cpu/operations.h"
+#include "base/checked_math.h"
+
+namespace tidekv::cpu {
+
+// A row is a query of one query head: those of a KV head's group follow one another.
+struct AttentionShape {
+  std::int64_t num_queries;
+  std::int64_t num_kv_heads;
+  std::int64_t group;  // query heads of one KV head
+  std::int64_t head_dim;
+  std::int64_t padded_dim;  // head_dim in whole panels
+  Element type;
+  float scale;
+
+  AttentionShape(DeviceView q, const KvView& kv)
+      : num_queries(q.rows()),
+        num_kv_heads(kv.num_kv_heads()),
+        group(q.cols() / (kv.num_kv_heads() * kv.head_dim())),
+        head_dim(kv.head_dim()),
+        padded_dim(round_up(kv.head_dim(), kPanelCols)),
+        type(element_of(q.dtype())),
+        scale(1.0F / std::sqrt(static_cast<float>(kv.head_dim()))) {}
+
+  std::int64_t num_rows() const { return num_queries * group; }
+  // Keys that a row of this KV head sees.
+  std::int64_t visible(const HeadSpan& head, std::int64_t row) const {
+    return head.len - num_queries + row / group + 1;
+  }
+  // Where the row lies in q.
+  std::byte* query(DeviceView q, std::int64_t kv_head, std::int64_t row) const {
+    return address(q, row / group, (kv_head * group + row % group) * head_dim);
+  }
+};
+
+}  // namespace tidekv::cpu
