@@ -98,7 +98,8 @@ struct SuperBlock {
 
 template <>
 struct Format<BlockType::kQ80> : SmallBlock<34, 1> {
-  static void read(const Byte* block, const float* scales, int /*unit*/, __m512 (&v)[kVectors]) {
+  static void read(const Byte* block, const float* scales, std::int64_t /*unit*/,
+                   __m512 (&v)[kVectors]) {
     const __m512 scale = _mm512_set1_ps(scales[0]);
     v[0] = _mm512_mul_ps(scale, to_floats(load_16_bytes(block + 2)));
     v[1] = _mm512_mul_ps(scale, to_floats(load_16_bytes(block + 18)));
@@ -107,7 +108,8 @@ struct Format<BlockType::kQ80> : SmallBlock<34, 1> {
 
 template <>
 struct Format<BlockType::kQ40> : SmallBlock<18, 1> {
-  static void read(const Byte* block, const float* scales, int /*unit*/, __m512 (&v)[kVectors]) {
+  static void read(const Byte* block, const float* scales, std::int64_t /*unit*/,
+                   __m512 (&v)[kVectors]) {
     const __m512 table = _mm512_mul_ps(counting_from(-8.0F), _mm512_set1_ps(scales[0]));
     pick_nibbles(block + 2, table, table, v[0], v[1]);
   }
@@ -115,7 +117,8 @@ struct Format<BlockType::kQ40> : SmallBlock<18, 1> {
 
 template <>
 struct Format<BlockType::kQ41> : SmallBlock<20, 2> {
-  static void read(const Byte* block, const float* scales, int /*unit*/, __m512 (&v)[kVectors]) {
+  static void read(const Byte* block, const float* scales, std::int64_t /*unit*/,
+                   __m512 (&v)[kVectors]) {
     const __m512 table =
         _mm512_fmadd_ps(counting_from(0.0F), _mm512_set1_ps(scales[0]), _mm512_set1_ps(scales[1]));
     pick_nibbles(block + 4, table, table, v[0], v[1]);
@@ -124,7 +127,8 @@ struct Format<BlockType::kQ41> : SmallBlock<20, 2> {
 
 template <>
 struct Format<BlockType::kQ50> : SmallBlock<22, 1> {
-  static void read(const Byte* block, const float* scales, int /*unit*/, __m512 (&v)[kVectors]) {
+  static void read(const Byte* block, const float* scales, std::int64_t /*unit*/,
+                   __m512 (&v)[kVectors]) {
     const __m256i nibbles = split_nibbles(block + 6);
     // Without the fifth bit it is q - 16: the bits above the fourth are ones.
     const __m256i q = _mm256_mask_blend_epi8(
@@ -137,7 +141,8 @@ struct Format<BlockType::kQ50> : SmallBlock<22, 1> {
 
 template <>
 struct Format<BlockType::kQ51> : SmallBlock<24, 2> {
-  static void read(const Byte* block, const float* scales, int /*unit*/, __m512 (&v)[kVectors]) {
+  static void read(const Byte* block, const float* scales, std::int64_t /*unit*/,
+                   __m512 (&v)[kVectors]) {
     const __m256i nibbles = split_nibbles(block + 8);
     const __m256i q = _mm256_mask_blend_epi8(load_mask(block + 4), nibbles,
                                              _mm256_or_si256(nibbles, _mm256_set1_epi8(16)));
@@ -177,11 +182,12 @@ struct GroupedBlock : SuperBlock<kBlockBytes> {
 
 template <>
 struct Format<BlockType::kQ4K> : GroupedBlock<144> {
-  static void read(const Byte* block, const float* scales, int unit, __m512 (&v)[kVectors]) {
+  static void read(const Byte* block, const float* scales, std::int64_t unit,
+                   __m512 (&v)[kVectors]) {
     const Byte* from = block + 16 + unit * 64;
     const __m512 count = counting_from(0.0F);
     TIDEKV_UNROLL
-    for (int pair = 0; pair < 2; ++pair) {
+    for (std::int64_t pair = 0; pair < 2; ++pair) {
       const float* scale = scales + 4 * unit + 2 * pair;
       const __m512 low = _mm512_fmsub_ps(count, _mm512_set1_ps(scale[0]), _mm512_set1_ps(scale[8]));
       const __m512 high =
@@ -213,25 +219,26 @@ struct Numbers {
     _mm512_store_si512(q + 64, second);
     keep_in_memory(q);
   }
-  __m512 floats(int at) const {
+  __m512 floats(std::int64_t at) const {
     return to_floats(_mm_load_si128(reinterpret_cast<const __m128i*>(q + at)));
   }
 };
 
 template <>
 struct Format<BlockType::kQ5K> : GroupedBlock<176> {
-  static void read(const Byte* block, const float* scales, int unit, __m512 (&v)[kVectors]) {
+  static void read(const Byte* block, const float* scales, std::int64_t unit,
+                   __m512 (&v)[kVectors]) {
     const __m512i bytes = _mm512_loadu_si512(block + 48 + unit * 64);
     // Groups 0 and 2 of the half take bits 0 and 2, groups 1 and 3 bits 1 and 3.
-    const __m512i fifth =
-        _mm512_broadcast_i64x4(_mm256_srli_epi16(load_32_bytes(block + 16), 4 * unit));
+    const __m512i fifth = _mm512_broadcast_i64x4(
+        _mm256_srli_epi16(load_32_bytes(block + 16), static_cast<int>(4 * unit)));
     Numbers numbers;
     numbers.put(
         with_bits(bytes, _mm512_sllv_epi16(fifth, shifts(4, 2)), 0x1010),
         with_bits(_mm512_srli_epi16(bytes, 4), _mm512_sllv_epi16(fifth, shifts(3, 1)), 0x1010));
     TIDEKV_UNROLL
-    for (int i = 0; i < kVectors; ++i) {
-      const int g = i / 2;
+    for (std::int64_t i = 0; i < kVectors; ++i) {
+      const std::int64_t g = i / 2;
       const float* scale = scales + 4 * unit + g;
       v[i] = _mm512_fmsub_ps(numbers.floats(g % 2 * 64 + g / 2 * 32 + i % 2 * 16),
                              _mm512_set1_ps(scale[0]), _mm512_set1_ps(scale[8]));
@@ -251,7 +258,8 @@ struct Format<BlockType::kQ6K> : SuperBlock<210> {
     }
   }
 
-  static void read(const Byte* block, const float* scales, int unit, __m512 (&v)[kVectors]) {
+  static void read(const Byte* block, const float* scales, std::int64_t unit,
+                   __m512 (&v)[kVectors]) {
     const __m512i bytes = _mm512_loadu_si512(block + unit * 64);
     const __m512i high = _mm512_broadcast_i64x4(load_32_bytes(block + 128 + unit * 32));
     const __m512i zero = _mm512_set1_epi8(32);
@@ -262,7 +270,7 @@ struct Format<BlockType::kQ6K> : SuperBlock<210> {
             with_bits(_mm512_srli_epi16(bytes, 4), _mm512_srlv_epi16(high, shifts(0, 2)), 0x3030),
             zero));
     TIDEKV_UNROLL
-    for (int i = 0; i < kVectors; ++i) {
+    for (std::int64_t i = 0; i < kVectors; ++i) {
       v[i] = _mm512_mul_ps(numbers.floats(16 * i), _mm512_set1_ps(scales[8 * unit + i]));
     }
   }
@@ -278,7 +286,7 @@ void expand_row(const Byte* row, std::int64_t first, std::int64_t n, float* to) 
     const Byte* block = row + unit / Block::kUnits * Block::kBytes;
     Block::read_scales(block, 1, scales);
     __m512 v[Block::kVectors];
-    Block::read(block, scales, static_cast<int>(unit % Block::kUnits), v);
+    Block::read(block, scales, unit % Block::kUnits, v);
     TIDEKV_UNROLL
     for (int j = 0; j < Block::kVectors; ++j) {
       _mm512_storeu_ps(to + i + j * kLanes, v[j]);
