@@ -210,6 +210,17 @@ TEST_F(Cli, NamesBothNumbersWhenThePromptExceedsTheContext) {
   EXPECT_THAT(outcome.err, HasSubstr("500"));
 }
 
+TEST_F(Cli, GoesBeyondTheModelsContextOnlyWhenTold) {
+  const std::vector<std::string> flags = {"--prompt-len", "50000", "-c", "60000"};
+  const Outcome refused = needle("plan", flags);
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("-c 60000: the model's context is 32768 tokens; expected 1 to "
+                                     "that, or --beyond-context"));
+  EXPECT_EQ(needle("plan", flags + std::vector<std::string>{"--beyond-context"}).exit_code, 0);
+  EXPECT_THAT(needle("plan", {"--prompt-len", "500", "--beyond-context"}).err,
+              HasSubstr("--beyond-context: expected a context length with it, -c N"));
+}
+
 // Sparse, so it costs no disk; reading it would take minutes and all the memory.
 TEST_F(Cli, RefusesAHugeFileBeforeReadingIt) {
   write_file(path("a"), "");

@@ -146,7 +146,7 @@ Result<int> PlanCommand::plan_model() {
   TIDEKV_ASSIGN(const Engine engine, load_engine(model_));
   std::int64_t prompt_len = prompt_len_;
   if (prompt_.given()) {
-    const PromptLimit limit = limit_of_context(engine.model(), prefill_.context_len);
+    const PromptLimit limit = limit_of_context(engine.model(), prefill_);
     TIDEKV_ASSIGN(const std::string text, read_prompt(prompt_, limit));
     TIDEKV_ASSIGN(const auto ids, tokenize_prompt(engine, prompt_, text));
     prompt_len = static_cast<std::int64_t>(ids.size());

@@ -111,9 +111,11 @@ Status check_prompt_flags(const PromptFlags& flags) {
   return Ok{};
 }
 
-PromptLimit limit_of_context(const ModelInfo& model, std::int64_t context_len) {
-  const std::int64_t tokens =
-      context_len > 0 ? std::min(context_len, model.max_positions) : model.max_positions;
+PromptLimit limit_of_context(const ModelInfo& model, const PrefillOptions& options) {
+  std::int64_t tokens = options.context_len > 0 ? options.context_len : model.max_positions;
+  if (!options.beyond_context) {
+    tokens = std::min(tokens, model.max_positions);
+  }
   const std::int64_t bytes = checked_mul(tokens, model.longest_token_bytes)
                                  .value_or(std::numeric_limits<std::int64_t>::max());
   return {std::max(bytes, kLeastMaxBytes),

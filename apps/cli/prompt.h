@@ -35,8 +35,8 @@ struct PromptLimit {
   std::string reason;  // ends the error: "a context of 500 tokens holds at most"
 };
 
-// What a context of `context_len` tokens (0: the model's own) can hold.
-PromptLimit limit_of_context(const ModelInfo& model, std::int64_t context_len);
+// What the context of a request can hold.
+PromptLimit limit_of_context(const ModelInfo& model, const PrefillOptions& options);
 // What is tokenized for its own sake.
 PromptLimit limit_of_listing();
 

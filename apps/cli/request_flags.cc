@@ -64,6 +64,8 @@ void add_prefill_flags(Flags& flags, PrefillOptions& prefill) {
                prefill.max_new_tokens, {-1, kMaxTokens});
   flags.tokens({"-c,--ctx-size", "N", "cap on prompt + generated; 0: the model's own"},
                prefill.context_len, {0, kMaxTokens});
+  flags.on_off("--beyond-context", prefill.beyond_context,
+               "let -c exceed the model's context: it never saw such positions");
   flags.add({"--chunk", "N|auto", "prompt tokens run at once"}, "auto",
             [&prefill](const std::string& text) -> Status {
               prefill.chunk_len = 0;

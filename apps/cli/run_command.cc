@@ -154,7 +154,7 @@ Result<int> RunCommand::execute() {
   TIDEKV_TRY(check_model_flags(model_));
   TIDEKV_TRY(check_prompt_flags(prompt_));
   TIDEKV_ASSIGN(const Engine engine, load_engine(model_));
-  const PromptLimit limit = limit_of_context(engine.model(), prefill_.context_len);
+  const PromptLimit limit = limit_of_context(engine.model(), prefill_);
   TIDEKV_ASSIGN(const std::string text, read_prompt(prompt_, limit));
   TIDEKV_ASSIGN(const Request request, make_request(engine, text));
   if (verbose_) {

@@ -33,6 +33,7 @@ struct PrefillOptions {
   ComputeType compute_type = ComputeType::kAuto;
   std::int64_t memory_limit_bytes = 0;  // weights included; 0: no limit
   std::int64_t context_len = 0;         // cap on prompt + generated; 0: the model's own
+  bool beyond_context = false;          // context_len may exceed the model's own, untrained there
   std::int64_t max_new_tokens = 128;    // -1: as many as the context leaves
 };
 

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "engine/planner.h"
+#include "model/config_limits.h"
 
 namespace tidekv {
 namespace {
@@ -31,10 +32,17 @@ SelectorOptions selector_options(const PrefillOptions& options) {
 Error refuse(const std::string& message) { return Error{ErrorCode::kInvalidArgument, message}; }
 
 Result<std::int64_t> context_length(const ModelConfig& config, const PrefillOptions& options) {
-  if (options.context_len < 0 || options.context_len > config.max_positions) {
+  if (options.beyond_context && options.context_len == 0) {
+    return refuse("--beyond-context: expected a context length with it, -c N");
+  }
+  const std::int64_t most = options.beyond_context ? limits::kPositions.max : config.max_positions;
+  if (options.context_len < 0 || options.context_len > most) {
     return refuse("-c " + std::to_string(options.context_len) + ": the model's context is " +
-                  std::to_string(config.max_positions) +
-                  " tokens; expected 1 to that, or 0 for it");
+                  std::to_string(config.max_positions) + " tokens; expected 1 to " +
+                  (options.beyond_context
+                       ? std::to_string(most)
+                       : "that, or --beyond-context to run at positions it was not trained for") +
+                  ", or 0 for the model's");
   }
   return options.context_len == 0 ? config.max_positions : options.context_len;
 }
