@@ -13,9 +13,13 @@ namespace {
 
 bool always_available() { return true; }
 
-constexpr std::array<BackendEntry, 2> kBackends = {{
-    {"cpu-avx512", cpu::avx512_available, cpu::create_avx512, cpu::workspace_bytes},
-    {"cpu-portable", always_available, cpu::create_portable, cpu::workspace_bytes},
+constexpr std::array<BackendEntry, 3> kBackends = {{
+    {"cpu-avx512-bf16", cpu::avx512_bf16_available, cpu::avx512_bf16_suits, cpu::create_avx512_bf16,
+     cpu::workspace_bytes},
+    {"cpu-avx512", cpu::avx512_available, cpu::avx512_available, cpu::create_avx512,
+     cpu::workspace_bytes},
+    {"cpu-portable", always_available, always_available, cpu::create_portable,
+     cpu::workspace_bytes},
 }};
 
 }  // namespace
@@ -29,7 +33,8 @@ Result<const BackendEntry*> choose_backend() {
     if (!entry.available()) {
       continue;
     }
-    if (wanted == nullptr || *wanted == '\0' || entry.name == wanted) {
+    const bool unnamed = wanted == nullptr || *wanted == '\0';
+    if (unnamed ? entry.suits() : entry.name == wanted) {
       return &entry;
     }
     choices += (choices.empty() ? "" : ", ") + std::string(entry.name);

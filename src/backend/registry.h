@@ -14,6 +14,9 @@ struct BackendEntry {
   std::string_view name;
   // True where this machine can run it.
   bool (*available)();
+  // True where it is also the best of its kind; decided by the processor's family and features,
+  // never by a timing, so that results repeat.
+  bool (*suits)();
   std::unique_ptr<Backend> (*create)(const BackendOptions& options);
   // What Backend::workspace_bytes of an instance with this many threads says.
   std::int64_t (*workspace_bytes)(int num_threads, std::int64_t head_dim);
@@ -22,8 +25,8 @@ struct BackendEntry {
 // Every backend built in, the best first.
 std::span<const BackendEntry> backend_entries();
 
-// The first available one, or the one TIDEKV_BACKEND names; an unknown or unavailable name is an
-// error that lists the choices.
+// The first that suits the machine, or the one TIDEKV_BACKEND names; an unknown or unavailable name
+// is an error that lists the choices.
 Result<const BackendEntry*> choose_backend();
 
 // A backend that allocates and accounts like `target` with `num_threads` threads, and never

@@ -65,12 +65,12 @@ struct Tile {
   std::int64_t len = 0;
 };
 
-void pack_keys(const Kernels& kernels, const AttentionShape& shape, const KvView& kv,
-               const HeadSpan& head, const Tile& tile, const Scratch& scratch) {
+void pack_keys(const AttentionShape& shape, const KvView& kv, const HeadSpan& head,
+               const Tile& tile, const Scratch& scratch) {
   for (std::int64_t key = 0; key < tile.len; key += kPanelCols) {
-    kernels.pack_columns(address(kv.keys, head.offset + tile.begin + key), shape.type,
-                         shape.head_dim, std::min(kPanelCols, tile.len - key), shape.head_dim,
-                         scratch.keys + key * shape.head_dim);
+    shape.query_key.pack_columns(address(kv.keys, head.offset + tile.begin + key), shape.type,
+                                 shape.head_dim, std::min(kPanelCols, tile.len - key),
+                                 shape.head_dim, scratch.keys + key * shape.head_dim);
   }
 }
 
@@ -84,11 +84,12 @@ void pack_values(const Kernels& kernels, const AttentionShape& shape, const KvVi
 }
 
 // logits[r] = products of `rows` queries with the first `num_keys` keys of the tile.
-void multiply_keys(const Kernels& kernels, const AttentionShape& shape, const float* queries,
-                   std::int64_t rows, std::int64_t num_keys, const Scratch& scratch) {
+void multiply_keys(const AttentionShape& shape, const float* queries, std::int64_t rows,
+                   std::int64_t num_keys, const Scratch& scratch) {
   for (std::int64_t key = 0; key < num_keys; key += kPanelCols) {
-    kernels.multiply(queries, scratch.keys + key * shape.head_dim, rows, shape.head_dim,
-                     Start::kZero, scratch.logits + key, kRowStride);
+    shape.query_key.multiply(queries, scratch.keys + key * shape.head_dim, rows,
+                             shape.query_key.num_units(shape.head_dim), Start::kZero,
+                             scratch.logits + key, kRowStride);
   }
 }
 
@@ -150,7 +151,7 @@ void process_strip(const Kernels& kernels, const AttentionShape& shape, const He
   if (seen_by_last == 0) {
     return;
   }
-  multiply_keys(kernels, shape, scratch.queries + strip * kRowStride, rows, seen_by_last, scratch);
+  multiply_keys(shape, scratch.queries + strip * kRowStride, rows, seen_by_last, scratch);
   for (std::int64_t r = 0; r < rows; ++r) {
     if (visible(r) > 0) {
       const float shrink = scratch.softmax[strip + r].take(
@@ -170,8 +171,8 @@ void process_block(const Kernels& kernels, const AttentionShape& shape, DeviceVi
                    const KvView& kv, const RowBlock& block, Values values, const Scratch& scratch) {
   const HeadSpan& head = kv.heads[static_cast<std::size_t>(block.kv_head)];
   for (std::int64_t r = 0; r < block.count; ++r) {
-    kernels.widen(shape.query(q, block.kv_head, block.first + r), shape.type, shape.head_dim,
-                  scratch.queries + r * kRowStride);
+    shape.query_key.load_row(shape.query(q, block.kv_head, block.first + r), shape.type,
+                             shape.head_dim, scratch.queries + r * kRowStride);
   }
   std::uninitialized_fill_n(scratch.softmax, block.count, RunningSoftmax{});
   if (values == Values::kSum) {
@@ -180,7 +181,7 @@ void process_block(const Kernels& kernels, const AttentionShape& shape, DeviceVi
   const std::int64_t end = shape.visible(head, block.first + block.count - 1);
   for (std::int64_t begin = 0; begin < end; begin += kKeyTile) {
     const Tile tile{begin, std::min(kKeyTile, end - begin)};
-    pack_keys(kernels, shape, kv, head, tile, scratch);
+    pack_keys(shape, kv, head, tile, scratch);
     if (values == Values::kSum) {
       pack_values(kernels, shape, kv, head, tile, scratch);
     }
@@ -226,14 +227,14 @@ void score_tile(const Kernels& kernels, const AttentionShape& shape, DeviceView 
                 const Scratch& scratch) {
   const HeadSpan& head = kv.heads[static_cast<std::size_t>(kv_head)];
   const std::int64_t num_q_heads = shape.group * shape.num_kv_heads;
-  pack_keys(kernels, shape, kv, head, tile, scratch);
+  pack_keys(shape, kv, head, tile, scratch);
   for (std::int64_t strip = 0; strip < shape.num_rows(); strip += kStripRows) {
     const std::int64_t rows = std::min(kStripRows, shape.num_rows() - strip);
     for (std::int64_t r = 0; r < rows; ++r) {
-      kernels.widen(shape.query(q, kv_head, strip + r), shape.type, shape.head_dim,
-                    scratch.queries + r * kRowStride);
+      shape.query_key.load_row(shape.query(q, kv_head, strip + r), shape.type, shape.head_dim,
+                               scratch.queries + r * kRowStride);
     }
-    multiply_keys(kernels, shape, scratch.queries, rows, tile.len, scratch);
+    multiply_keys(shape, scratch.queries, rows, tile.len, scratch);
     for (std::int64_t r = 0; r < rows; ++r) {
       const std::int64_t query = (strip + r) / shape.group;
       const std::int64_t q_head = kv_head * shape.group + (strip + r) % shape.group;
@@ -259,7 +260,7 @@ std::int64_t attention_scratch_floats(std::int64_t head_dim) {
 }
 
 void attend_prompt(const Context& context, DeviceView q, const KvView& kv) {
-  const AttentionShape shape(q, kv);
+  const AttentionShape shape(context.kernels, q, kv);
   const Kernels& kernels = context.kernels;
   const std::int64_t scratch_floats = attention_scratch_floats(shape.head_dim);
   for_row_blocks(context, shape, [&](const RowBlock& block, int thread) {
@@ -275,7 +276,7 @@ void attend_prompt(const Context& context, DeviceView q, const KvView& kv) {
 }
 
 void window_lse(const Context& context, DeviceView q, const KvView& kv, DeviceView lse) {
-  const AttentionShape shape(q, kv);
+  const AttentionShape shape(context.kernels, q, kv);
   const std::int64_t num_q_heads = shape.group * shape.num_kv_heads;
   const std::int64_t scratch_floats = attention_scratch_floats(shape.head_dim);
   for_row_blocks(context, shape, [&](const RowBlock& block, int thread) {
@@ -292,7 +293,7 @@ void window_lse(const Context& context, DeviceView q, const KvView& kv, DeviceVi
 
 void score_keys(const Context& context, DeviceView q, const KvView& kv, DeviceView lse,
                 KeyRange range, DeviceView weights) {
-  const AttentionShape shape(q, kv);
+  const AttentionShape shape(context.kernels, q, kv);
   const std::int64_t num_tiles = ceil_div(range.len(), kKeyTile);
   const std::int64_t scratch_floats = attention_scratch_floats(shape.head_dim);
   context.pool.parallel_for(num_tiles * shape.num_kv_heads, [&](std::int64_t task, int thread) {

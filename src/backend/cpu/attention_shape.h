@@ -18,15 +18,17 @@ struct AttentionShape {
   std::int64_t padded_dim;  // head_dim in whole panels
   Element type;
   float scale;
+  Products query_key;  // the product of queries and keys
 
-  AttentionShape(DeviceView q, const KvView& kv)
+  AttentionShape(const Kernels& kernels, DeviceView q, const KvView& kv)
       : num_queries(q.rows()),
         num_kv_heads(kv.num_kv_heads()),
         group(q.cols() / (kv.num_kv_heads() * kv.head_dim())),
         head_dim(kv.head_dim()),
         padded_dim(round_up(kv.head_dim(), kPanelCols)),
         type(element_of(q.dtype())),
-        scale(1.0F / std::sqrt(static_cast<float>(kv.head_dim()))) {}
+        scale(1.0F / std::sqrt(static_cast<float>(kv.head_dim()))),
+        query_key(products_of(kernels, type, type)) {}
 
   std::int64_t num_rows() const { return num_queries * group; }
   // Keys that a row of this KV head sees.

@@ -1,43 +1,11 @@
 // Packing and the register tile of the products, in AVX-512.
 #include "backend/cpu/avx512_products.h"
 
+#include "backend/cpu/avx512_tile.h"
 #include "backend/cpu/avx512_vectors.h"
 
 namespace tidekv::cpu::avx512 {
 namespace {
-
-// Rows become columns: afterwards lane r of x[c] is what lane c of x[r] was.
-inline void transpose(__m512 (&x)[kLanes]) {
-  __m512 pairs[kLanes];
-  TIDEKV_UNROLL
-  for (int i = 0; i < kLanes; i += 2) {
-    pairs[i] = _mm512_unpacklo_ps(x[i], x[i + 1]);
-    pairs[i + 1] = _mm512_unpackhi_ps(x[i], x[i + 1]);
-  }
-  __m512 quads[kLanes];  // quads[4 b + c]: column c of every 4x4 block of rows 4 b ... 4 b + 3
-  TIDEKV_UNROLL
-  for (int i = 0; i < kLanes; i += 4) {
-    const __m512d low0 = _mm512_castps_pd(pairs[i]);
-    const __m512d high0 = _mm512_castps_pd(pairs[i + 1]);
-    const __m512d low1 = _mm512_castps_pd(pairs[i + 2]);
-    const __m512d high1 = _mm512_castps_pd(pairs[i + 3]);
-    quads[i] = _mm512_castpd_ps(_mm512_unpacklo_pd(low0, low1));
-    quads[i + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(low0, low1));
-    quads[i + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(high0, high1));
-    quads[i + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(high0, high1));
-  }
-  TIDEKV_UNROLL
-  for (int c = 0; c < 4; ++c) {
-    const __m512 even0 = _mm512_shuffle_f32x4(quads[c], quads[4 + c], 0x88);
-    const __m512 odd0 = _mm512_shuffle_f32x4(quads[c], quads[4 + c], 0xDD);
-    const __m512 even1 = _mm512_shuffle_f32x4(quads[8 + c], quads[12 + c], 0x88);
-    const __m512 odd1 = _mm512_shuffle_f32x4(quads[8 + c], quads[12 + c], 0xDD);
-    x[c] = _mm512_shuffle_f32x4(even0, even1, 0x88);
-    x[4 + c] = _mm512_shuffle_f32x4(odd0, odd1, 0x88);
-    x[8 + c] = _mm512_shuffle_f32x4(even0, even1, 0xDD);
-    x[12 + c] = _mm512_shuffle_f32x4(odd0, odd1, 0xDD);
-  }
-}
 
 // One block of up to 16 rows into 16 lanes of a panel, 16 columns at a time; of BF16, whose pairs
 // move as one 32-bit number, 32 columns.
@@ -48,8 +16,7 @@ struct ColumnBlock {
   // Columns [0, cols) of rows [0, rows); the other rows read as 0.
   static void load(const char* from, std::int64_t stride_bytes, std::int64_t rows,
                    std::int64_t cols, __m512 (&x)[kLanes]) {
-    const auto pair_mask = static_cast<__mmask32>(
-        cols >= kCols ? 0xFFFFFFFFU : (1U << static_cast<unsigned>(cols)) - 1U);
+    const __mmask32 pair_mask = first_halves(cols);
     TIDEKV_UNROLL
     for (int r = 0; r < kLanes; ++r) {
       if (r >= rows) {
@@ -118,46 +85,8 @@ void pack_rows_of(const void* from, std::int64_t stride, std::int64_t depth, std
   }
 }
 
-// A tile of kRows x 32 accumulators stays in registers: 24 of them at 12 rows, two of the panel and
-// one broadcast.
-template <int kRows>
-void multiply_rows(const float* a, const float* panel, std::int64_t depth, Start start, float* c,
-                   std::int64_t c_stride) {
-  __m512 left[kRows];
-  __m512 right[kRows];
-  TIDEKV_UNROLL
-  for (int r = 0; r < kRows; ++r) {
-    const bool goes_on = start == Start::kContinue;
-    left[r] = goes_on ? _mm512_loadu_ps(c + r * c_stride) : _mm512_setzero_ps();
-    right[r] = goes_on ? _mm512_loadu_ps(c + r * c_stride + kLanes) : _mm512_setzero_ps();
-  }
-  for (std::int64_t k = 0; k < depth; ++k) {
-    const __m512 b0 = _mm512_loadu_ps(panel + k * kPanelCols);
-    const __m512 b1 = _mm512_loadu_ps(panel + k * kPanelCols + kLanes);
-    TIDEKV_UNROLL
-    for (int r = 0; r < kRows; ++r) {
-      const __m512 factor = _mm512_set1_ps(a[r * kRowStride + k]);
-      left[r] = _mm512_fmadd_ps(factor, b0, left[r]);
-      right[r] = _mm512_fmadd_ps(factor, b1, right[r]);
-    }
-  }
-  TIDEKV_UNROLL
-  for (int r = 0; r < kRows; ++r) {
-    if (start == Start::kAdd) {
-      left[r] = _mm512_add_ps(left[r], _mm512_loadu_ps(c + r * c_stride));
-      right[r] = _mm512_add_ps(right[r], _mm512_loadu_ps(c + r * c_stride + kLanes));
-    }
-    _mm512_storeu_ps(c + r * c_stride, left[r]);
-    _mm512_storeu_ps(c + r * c_stride + kLanes, right[r]);
-  }
-}
-
-using MultiplyRows = void (*)(const float*, const float*, std::int64_t, Start, float*,
-                              std::int64_t);
-constexpr MultiplyRows kMultiplyRows[kStripRows + 1] = {
-    nullptr,           multiply_rows<1>,  multiply_rows<2>,  multiply_rows<3>, multiply_rows<4>,
-    multiply_rows<5>,  multiply_rows<6>,  multiply_rows<7>,  multiply_rows<8>, multiply_rows<9>,
-    multiply_rows<10>, multiply_rows<11>, multiply_rows<12>,
+struct FusedMultiplyAdd {
+  static __m512 add(__m512 sum, __m512 factor, __m512 b) { return _mm512_fmadd_ps(factor, b, sum); }
 };
 
 // kRows rows side by side, each by the same operations as alone.
@@ -279,7 +208,7 @@ void pack_rows(const void* from, Element type, std::int64_t stride, std::int64_t
 
 void multiply(const float* a, const float* panel, std::int64_t rows, std::int64_t depth,
               Start start, float* c, std::int64_t c_stride) {
-  kMultiplyRows[rows](a, panel, depth, start, c, c_stride);
+  multiply_strip<FusedMultiplyAdd>(a, panel, rows, depth, start, c, c_stride);
 }
 
 void dots(const ElementRows& rows, std::int64_t n, const float* a, Start start, float* sums) {

@@ -37,6 +37,14 @@ inline __mmask16 first_lanes(std::int64_t count) {
   return count <= 0 ? __mmask16{0} : static_cast<__mmask16>((1U << count) - 1U);
 }
 
+// The same of 32 lanes of 16 bits.
+inline __mmask32 first_halves(std::int64_t count) {
+  if (count >= 2 * kLanes) {
+    return 0xFFFFFFFFU;
+  }
+  return count <= 0 ? 0U : (1U << static_cast<unsigned>(count)) - 1U;
+}
+
 inline __m512 widen_bf16(__m256i bits) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
 }

@@ -124,6 +124,31 @@ std::unique_ptr<Backend> create_avx512(const BackendOptions& options) {
 #endif
 }
 
+std::unique_ptr<Backend> create_avx512_bf16(const BackendOptions& options) {
+  TIDEKV_CHECK(avx512_bf16_available());
+#ifdef TIDEKV_CPU_AVX512
+  return std::make_unique<CpuBackend>(options, kAvx512Bf16Kernels);
+#else
+  return create_portable(options);
+#endif
+}
+
+bool avx512_bf16_available() {
+#ifdef TIDEKV_CPU_AVX512
+  return avx512_available() && __builtin_cpu_supports("avx512bf16") != 0;
+#else
+  return false;
+#endif
+}
+
+bool avx512_bf16_suits() {
+#ifdef TIDEKV_CPU_AVX512
+  return avx512_bf16_available() && __builtin_cpu_is("amd") != 0;
+#else
+  return false;
+#endif
+}
+
 bool avx512_available() {
 #ifdef TIDEKV_CPU_AVX512
   return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&

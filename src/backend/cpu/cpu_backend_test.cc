@@ -106,6 +106,7 @@ constexpr Variant kVariants[] = {
     {"portable", [] { return true; }, &kPortableKernels, create_portable},
 #ifdef TIDEKV_CPU_AVX512
     {"avx512", avx512_available, &kAvx512Kernels, create_avx512},
+    {"avx512_bf16", avx512_bf16_available, &kAvx512Bf16Kernels, create_avx512_bf16},
 #endif
 };
 
@@ -204,6 +205,15 @@ TEST_P(CpuKernels, NarrowsToTheNearestBrainFloat) {
   }
 }
 
+// The table that must have pairs, where it can run.
+const Kernels* tables_with_pairs() {
+#ifdef TIDEKV_CPU_AVX512
+  return &kAvx512Bf16Kernels;
+#else
+  return nullptr;
+#endif
+}
+
 // A page that may be read, with one behind it that may not.
 class EndOfMemory {
  public:
@@ -243,6 +253,87 @@ TEST_P(CpuKernels, PackingReadsNothingPastTheEndOfAMatrix) {
         kernels().pack_rows(matrix, type, cols, rows, cols, panel.data());
         EXPECT_EQ(std::count(panel.begin(), panel.end(), 0.0F), rows * kPanelCols);
         kernels().widen(matrix, type, rows * cols, panel.data());
+      }
+    }
+  }
+}
+
+// Masked vector loads and stores are not seen by sanitizers; a page that may not be touched sees
+// all of them.
+TEST_P(CpuKernels, ProductsTouchNothingPastTheEndsOfTheirOperands) {
+  const EndOfMemory left;
+  const EndOfMemory right;
+  const EndOfMemory out;
+  const auto last_floats = [](const EndOfMemory& memory, std::int64_t count) {
+    return reinterpret_cast<float*>(memory.last(count * 4));
+  };
+  for (const std::int64_t rows : {1, 2, 3, 4, 7, 8}) {
+    for (const std::int64_t depth : {1, 2, 15, 16, 17, 31}) {
+      const float* panel = last_floats(right, depth * kPanelCols);
+      std::vector<float> a(static_cast<std::size_t>(rows * kRowStride), 1.0F);
+      kernels().multiply(a.data(), panel, rows, depth, Start::kZero,
+                         last_floats(out, rows * kPanelCols), kPanelCols);
+      for (const Element type : {Element::kF32, Element::kF16, Element::kBF16}) {
+        const std::int64_t bytes = type == Element::kF32 ? 4 : 2;
+        const ElementRows matrix{left.last(rows * depth * bytes), type, depth, rows};
+        kernels().dots(matrix, depth, last_floats(right, depth), Start::kAdd,
+                       last_floats(out, rows));
+        kernels().add_rows(matrix, depth, last_floats(right, rows), last_floats(out, depth));
+      }
+    }
+  }
+}
+
+TEST_P(CpuKernels, PackingWritesNothingPastTheEndOfAPanel) {
+  const EndOfMemory memory;
+  const std::vector<float> matrix(31 * 31);
+  for (const std::int64_t depth : {1, 2, 15, 16, 17, 31}) {
+    auto* panel = reinterpret_cast<float*>(memory.last(depth * kPanelCols * 4));
+    for (const Element type : {Element::kF32, Element::kF16, Element::kBF16}) {
+      for (const std::int64_t rows : {1, 16, 17, 31}) {
+        kernels().pack_columns(matrix.data(), type, depth, rows, depth, panel);
+        kernels().pack_rows(matrix.data(), type, rows, depth, rows, panel);
+      }
+      kernels().widen(matrix.data(), type, depth, reinterpret_cast<float*>(memory.last(depth * 4)));
+    }
+  }
+}
+
+// A table that multiplies pairs: the products of small integers are exact, so they are those of the
+// elements one by one.
+TEST_P(CpuKernels, PairsGiveTheProductsOfTheirElements) {
+  const Products* pairs = kernels().bf16_pairs;
+  if (pairs == nullptr) {
+    EXPECT_NE(&kernels(), tables_with_pairs());
+    return;
+  }
+  const EndOfMemory memory;
+  for (const std::int64_t depth : {1, 2, 3, 31, 32, 33, 62, 63}) {
+    for (const std::int64_t rows : {1, 5, 12}) {
+      const auto value = [](std::int64_t row, std::int64_t k) {
+        return static_cast<float>((row * 7 + k * 3) % 11 - 5);
+      };
+      auto* elements = reinterpret_cast<std::uint16_t*>(memory.last(kPanelCols * depth * 2));
+      for (std::int64_t i = 0; i < kPanelCols * depth; ++i) {
+        elements[i] = float_to_bf16(value(i / depth, i % depth));
+      }
+      const std::int64_t units = pairs->num_units(depth);
+      std::vector<float> panel(static_cast<std::size_t>(units * kPanelCols));
+      pairs->pack_columns(elements, Element::kBF16, depth, kPanelCols, depth, panel.data());
+      std::vector<float> a(static_cast<std::size_t>(rows * kRowStride));
+      for (std::int64_t row = 0; row < rows; ++row) {
+        pairs->load_row(elements + row * depth, Element::kBF16, depth, a.data() + row * kRowStride);
+      }
+      std::vector<float> c(static_cast<std::size_t>(rows * kPanelCols));
+      pairs->multiply(a.data(), panel.data(), rows, units, Start::kZero, c.data(), kPanelCols);
+      for (std::int64_t row = 0; row < rows; ++row) {
+        for (std::int64_t col = 0; col < kPanelCols; ++col) {
+          float exact = 0.0F;
+          for (std::int64_t k = 0; k < depth; ++k) {
+            exact += value(row, k) * value(col, k);
+          }
+          EXPECT_EQ(c[static_cast<std::size_t>(row * kPanelCols + col)], exact);
+        }
       }
     }
   }

@@ -146,7 +146,7 @@ void combine(const Operands& operands, const HeadBlock& block, std::int64_t g,
 }  // namespace
 
 void attend_row_by_row(const Context& context, DeviceView q, const KvView& kv) {
-  const Operands operands{context.kernels, AttentionShape(q, kv), q, kv};
+  const Operands operands{context.kernels, AttentionShape(context.kernels, q, kv), q, kv};
   const Partials partials(context, operands.shape.head_dim);
   const std::int64_t blocks_per_head = ceil_div(operands.shape.group, kMaxHeads);
   const std::int64_t blocks_per_row = operands.shape.num_kv_heads * blocks_per_head;

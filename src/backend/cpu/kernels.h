@@ -52,6 +52,22 @@ inline constexpr std::int64_t kDotDepth = 4096;
 // A of the product with the values, so a tile is as long as a panel is deep.
 inline constexpr std::int64_t kKeyTile = kPanelDepth;
 
+// How two matrices become operands of a product, and the product. A unit is what one 32-bit number
+// holds: an f32 element, or a pair of BF16 elements for processors that multiply pairs.
+struct Products {
+  std::int64_t unit_len = 1;  // elements of a unit
+  // A row of n elements as units; the last one is filled up with 0.
+  void (*load_row)(const void* from, Element type, std::int64_t n, float* to);
+  // panel[u * 32 + r] = unit u of row r (pack_columns below).
+  void (*pack_columns)(const void* from, Element type, std::int64_t stride, std::int64_t rows,
+                       std::int64_t depth, float* panel);
+  // `depth` counts units (multiply below).
+  void (*multiply)(const float* a, const float* panel, std::int64_t rows, std::int64_t depth,
+                   Start start, float* c, std::int64_t c_stride);
+
+  std::int64_t num_units(std::int64_t depth) const { return (depth + unit_len - 1) / unit_len; }
+};
+
 struct Kernels {
   // --- element types ---
 
@@ -75,6 +91,10 @@ struct Kernels {
   // kContinue, then adding gives the bits of kAdd.
   void (*multiply)(const float* a, const float* panel, std::int64_t rows, std::int64_t depth,
                    Start start, float* c, std::int64_t c_stride);
+
+  // For two matrices of BF16; null where pairs are not multiplied, or no faster than as f32. Two
+  // products and their sums are rounded one after the other, subnormal numbers count as 0.
+  const Products* bf16_pairs = nullptr;
 
   // --- products with rows as they are stored, for a single row of activations ---
 
@@ -123,6 +143,7 @@ struct Kernels {
 extern const Kernels kPortableKernels;
 #ifdef TIDEKV_CPU_AVX512
 extern const Kernels kAvx512Kernels;
+extern const Kernels kAvx512Bf16Kernels;  // with bf16_pairs
 #endif
 
 }  // namespace tidekv::cpu

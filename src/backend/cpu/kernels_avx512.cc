@@ -1,5 +1,6 @@
 // Kernels in AVX-512 (F, BW, VL, DQ), multiply-adds fused: softmax and rows of activations here,
 // products in avx512_products.cc, quantised weights in avx512_blocks.cc.
+#include "backend/cpu/avx512_bf16_products.h"
 #include "backend/cpu/avx512_blocks.h"
 #include "backend/cpu/avx512_products.h"
 #include "backend/cpu/avx512_vectors.h"
@@ -187,28 +188,34 @@ void swiglu(const void* gate, const void* up, Element type, std::int64_t n, void
   });
 }
 
+constexpr Kernels table_with(const Products* bf16_pairs) {
+  return {
+      .widen = widen,
+      .narrow = narrow,
+      .narrow_add = narrow_add,
+      .pack_columns = avx512::pack_columns,
+      .pack_rows = avx512::pack_rows,
+      .multiply = avx512::multiply,
+      .bf16_pairs = bf16_pairs,
+      .dots = avx512::dots,
+      .add_rows = avx512::add_rows,
+      .expand = avx512::expand,
+      .block_dots = avx512::block_dots,
+      .max_product = max_product,
+      .exponentials = exponentials,
+      .weights = weights,
+      .exponential = exponential,
+      .multiply_by = multiply_by,
+      .divide_by = divide_by,
+      .rms_norm = rms_norm,
+      .rotate = rotate,
+      .swiglu = swiglu,
+  };
+}
+
 }  // namespace
 
-const Kernels kAvx512Kernels = {
-    .widen = widen,
-    .narrow = narrow,
-    .narrow_add = narrow_add,
-    .pack_columns = avx512::pack_columns,
-    .pack_rows = avx512::pack_rows,
-    .multiply = avx512::multiply,
-    .dots = avx512::dots,
-    .add_rows = avx512::add_rows,
-    .expand = avx512::expand,
-    .block_dots = avx512::block_dots,
-    .max_product = max_product,
-    .exponentials = exponentials,
-    .weights = weights,
-    .exponential = exponential,
-    .multiply_by = multiply_by,
-    .divide_by = divide_by,
-    .rms_norm = rms_norm,
-    .rotate = rotate,
-    .swiglu = swiglu,
-};
+const Kernels kAvx512Kernels = table_with(nullptr);
+const Kernels kAvx512Bf16Kernels = table_with(&avx512::kBf16Pairs);
 
 }  // namespace tidekv::cpu

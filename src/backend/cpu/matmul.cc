@@ -73,11 +73,11 @@ struct Scratch {
 };
 
 // Rows [row, row + rows) of `w`, columns [k, k + depth), into the panel.
-void pack_weights(const Kernels& kernels, DeviceView w, std::int64_t row, std::int64_t rows,
-                  std::int64_t k, std::int64_t depth, const Scratch& scratch) {
+void pack_weights(const Kernels& kernels, const Products& products, DeviceView w, std::int64_t row,
+                  std::int64_t rows, std::int64_t k, std::int64_t depth, const Scratch& scratch) {
   if (!is_quantised(w.dtype())) {
-    kernels.pack_columns(address(w, row, k), element_of(w.dtype()), w.cols(), rows, depth,
-                         scratch.panel);
+    products.pack_columns(address(w, row, k), element_of(w.dtype()), w.cols(), rows, depth,
+                          scratch.panel);
     return;
   }
   for (std::int64_t r = 0; r < rows; ++r) {
@@ -90,17 +90,21 @@ void pack_weights(const Kernels& kernels, DeviceView w, std::int64_t row, std::i
 void accumulate_depth(const Kernels& kernels, DeviceView a, DeviceView w, const Block& block,
                       std::int64_t k, const Scratch& scratch) {
   const std::int64_t depth = std::min(kSumDepth, a.cols() - k);
+  const Products products =
+      products_of(kernels, element_of(a.dtype()),
+                  is_quantised(w.dtype()) ? Element::kF32 : element_of(w.dtype()));
   for (std::int64_t r = 0; r < block.rows; ++r) {
-    kernels.widen(address(a, block.row + r, k), element_of(a.dtype()), depth,
-                  scratch.a + r * kRowStride);
+    products.load_row(address(a, block.row + r, k), element_of(a.dtype()), depth,
+                      scratch.a + r * kRowStride);
   }
   for (std::int64_t c = 0; c < block.cols; c += kPanelCols) {
-    pack_weights(kernels, w, block.col + c, std::min(kPanelCols, block.cols - c), k, depth,
-                 scratch);
+    pack_weights(kernels, products, w, block.col + c, std::min(kPanelCols, block.cols - c), k,
+                 depth, scratch);
     for (std::int64_t r = 0; r < block.rows; r += kStripRows) {
-      kernels.multiply(
-          scratch.a + r * kRowStride, scratch.panel, std::min(kStripRows, block.rows - r), depth,
-          k == 0 ? Start::kZero : Start::kAdd, scratch.sums + r * kMaxCols + c, kMaxCols);
+      products.multiply(scratch.a + r * kRowStride, scratch.panel,
+                        std::min(kStripRows, block.rows - r), products.num_units(depth),
+                        k == 0 ? Start::kZero : Start::kAdd, scratch.sums + r * kMaxCols + c,
+                        kMaxCols);
     }
   }
 }

@@ -60,6 +60,13 @@ inline BlockType block_type_of(DType dtype) {
   }
 }
 
+// The product of rows of two types.
+inline Products products_of(const Kernels& kernels, Element a, Element b) {
+  const bool in_pairs = kernels.bf16_pairs != nullptr && a == Element::kBF16 && b == Element::kBF16;
+  return in_pairs ? *kernels.bf16_pairs
+                  : Products{1, kernels.widen, kernels.pack_columns, kernels.multiply};
+}
+
 // Element `col` of row `row`; of a quantised row the block that begins there.
 inline std::byte* address(DeviceView view, std::int64_t row, std::int64_t col = 0) {
   const DTypeTraits traits = traits_of(view.dtype());

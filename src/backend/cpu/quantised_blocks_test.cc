@@ -1,6 +1,8 @@
 // Quantised blocks against what gguf reads in them (tests/data/quantised_blocks), and the two ways
 // the kernels read them against each other.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <bit>
 #include <cstring>
@@ -118,6 +120,37 @@ TEST_P(QuantisedBlocks, AreMultipliedAsTheyExpand) {
       picks[i] = 0.0F;
     }
   }
+}
+
+// Rows up to the last byte of a file: what lies behind it may not be mapped.
+TEST_P(QuantisedBlocks, AreReadToTheirEndAndNoFurther) {
+  const auto page = static_cast<std::size_t>(getpagesize());
+  auto* pages = static_cast<std::byte*>(
+      mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(pages, MAP_FAILED);
+  std::byte* const end = pages + page;
+  ASSERT_EQ(mprotect(end, page, PROT_NONE), 0);
+  for (const TestedType& tested : kTypes) {
+    const Blocks blocks(tested.dtype);
+    const DTypeTraits traits = traits_of(tested.dtype);
+    for (const std::int64_t rows : {1, 2, 4, 5}) {
+      const std::int64_t row_size = 2 * traits.block_bytes;
+      const std::int64_t n = 2 * traits.block_len;
+      std::byte* const data = end - rows * row_size;
+      std::memcpy(data, blocks.bytes.data(), static_cast<std::size_t>(rows * row_size));
+      const std::vector<float> ones(static_cast<std::size_t>(n), 1.0F);
+      std::vector<float> sums(static_cast<std::size_t>(rows), -1.0F);
+      kernels().block_dots({data, tested.type, row_size, rows}, n, ones.data(), Start::kZero,
+                           sums.data());
+      std::vector<float> last(static_cast<std::size_t>(n));
+      kernels().expand(end - row_size, tested.type, 0, n, last.data());
+      float alone = -1.0F;
+      kernels().block_dots({end - row_size, tested.type, row_size, 1}, n, ones.data(), Start::kZero,
+                           &alone);
+      EXPECT_EQ(sums.back(), alone) << name_of(tested.dtype) << ", " << rows << " rows";
+    }
+  }
+  munmap(pages, 2 * page);
 }
 
 TEST_P(QuantisedBlocks, ASumFromZeroAddedEqualsAddingIt) {
