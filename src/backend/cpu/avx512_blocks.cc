@@ -75,6 +75,14 @@ struct SmallBlock {
   static constexpr int kUnits = 1;
   static constexpr int kVectors = 2;  // of a unit
 
+  // Of one block, four floats: for many read_scales asks less of the units that convert, but what
+  // it writes in pieces is slow to load as a whole.
+  static void read_scales_alone(const Byte* block, float* to) {
+    int bits = 0;
+    __builtin_memcpy(&bits, block, kScales * sizeof(short));
+    _mm_store_ps(to, _mm_maskz_cvtph_ps(0x0F, _mm_cvtsi32_si128(bits)));
+  }
+
   static void read_scales(const Byte* blocks, std::int64_t count, float* to) {
     alignas(32) short bits[kDotDepth / 32 * kScales];
     for (std::int64_t b = 0; b < count; ++b) {
@@ -284,7 +292,11 @@ void expand_row(const Byte* row, std::int64_t first, std::int64_t n, float* to) 
   for (std::int64_t i = 0; i < n; i += kUnitLen) {
     const std::int64_t unit = (first + i) / kUnitLen;
     const Byte* block = row + unit / Block::kUnits * Block::kBytes;
-    Block::read_scales(block, 1, scales);
+    if constexpr (Block::kUnits == 1) {
+      Block::read_scales_alone(block, scales);
+    } else {
+      Block::read_scales(block, 1, scales);
+    }
     __m512 v[Block::kVectors];
     Block::read(block, scales, unit % Block::kUnits, v);
     TIDEKV_UNROLL

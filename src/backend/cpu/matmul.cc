@@ -166,7 +166,7 @@ std::int64_t matmul_scratch_floats() {
 
 void matmul(const Context& context, DeviceView a, DeviceView w, DeviceView out,
             const MatmulOptions& options) {
-  constexpr std::int64_t kAloneProducts = 1 << 19;  // waking threads would take longer
+  constexpr std::int64_t kAloneProducts = 1 << 17;  // waking threads would take longer
   if (out.rows() == 0 || out.cols() == 0) {
     return;
   }
