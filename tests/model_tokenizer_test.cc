@@ -88,6 +88,7 @@ void expect_golden(const Tokenizer* tokenizer, const std::string& name) {
   ASSERT_GE(golden["cases"].size(), 80U);
   const auto bos = golden["bos"].get<std::int32_t>();
   std::size_t num_special = 0;
+  std::size_t num_stray = 0;  // of bytes that are no text
   for (const json& item : golden["cases"]) {
     const std::string text = text_of(item);
     Ids ids = item["ids"];
@@ -100,8 +101,10 @@ void expect_golden(const Tokenizer* tokenizer, const std::string& name) {
     EXPECT_EQ(encode(*tokenizer, text, {.add_bos = false, .parse_special = true}), special)
         << name << ": " << item;
     num_special += item.contains("special_ids") ? 1 : 0;
+    num_stray += item.contains("hex") ? 1 : 0;
   }
   EXPECT_GE(num_special, 2U);
+  EXPECT_GE(num_stray, 128U);  // each alone
 }
 
 TEST(ModelTokenizer, IdsOfNeedleEqualTheReference) { expect_golden(needle().get(), "needle.json"); }

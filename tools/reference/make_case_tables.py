@@ -6,7 +6,7 @@ or depends on its place in the word, are listed apart. Format the file with clan
 """
 import pathlib
 
-TABLES = pathlib.Path(__file__).resolve().parents[2] / "src" / "text" / "template_case_tables.cc"
+TABLES = pathlib.Path(__file__).resolve().parents[2] / "src" / "chat" / "template_case_tables.cc"
 CHARACTERS = [c for c in range(0x80, 0x110000) if not 0xD800 <= c < 0xE000]
 CAPITAL_SIGMA = 0x3A3  # its lower case depends on what follows
 

@@ -20,7 +20,8 @@ tests/data/tokenizers/needle.json   tokenizers, from tokenizer.json
                       composed.json tokenizers, from tokenizer_tiny.json with the normalizer NFC
 
 A case: "text", or "hex" for bytes that are no text; "ids": special tokens left as text, nothing
-put in front; "special_ids": special tokens recognised, only where that makes a difference.
+put in front; "special_ids": special tokens recognised, only where that makes a difference. What the
+reference is for bytes that are no text: stray_bytes.py.
 """
 
 import json
@@ -35,6 +36,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_toke
 from transformers import AutoTokenizer
 from transformers.convert_slow_tokenizer import TikTokenConverter
 
+import stray_bytes
 from make_tokenizer_golden import HARD_STRINGS, TRAINING_TEXT
 
 OUT = pathlib.Path("tests/data/tokenizers")
@@ -70,11 +72,11 @@ MORE_STRINGS = [
     "{\"key\": [1, 2.5e-10, null, true], \"nested\": {\"a\": \"\\u00e9\\n\"}}",
 ]
 
-BROKEN = ["ff", "c3", "e282", "808080", "f09f98", "fffefdfc"]  # lone bytes
-
 
 def case(text, ids, special):
-    value = {"text": text, "ids": ids}
+    """`text`: str, or bytes."""
+    value = {"text": text} if isinstance(text, str) else {"hex": text.hex()}
+    value["ids"] = ids
     if special != ids:
         value["special_ids"] = special
     return value
@@ -90,6 +92,19 @@ def fast_cases(tokenizer, texts, check):
         special = tokenizer.encode(text, add_special_tokens=False).ids
         assert check is None or check(text) == ids, text
         cases.append(case(text, ids, special))
+    return cases
+
+
+def stray_cases(tokenizer, special_tokens, ids_of, check):
+    """ids_of: a tokenizer and bytes to ids. `check`: a second reference, as in fast_cases, of bytes;
+    None from it: it has no answer for these."""
+    cases = []
+    for data in stray_bytes.inputs(special_tokens):
+        tokenizer.encode_special_tokens = True
+        ids = ids_of(tokenizer, data)
+        tokenizer.encode_special_tokens = False
+        assert check is None or check(data) in (None, ids), data
+        cases.append(case(data, ids, ids_of(tokenizer, data)))
     return cases
 
 
@@ -119,9 +134,11 @@ def versions(*modules):
 def needle(texts):
     file = MODELS / "needle/tokenizer.json"
     tokenizer = Tokenizer.from_file(str(file))
-    texts = texts + [spelled_out(special_tokens(tokenizer))]
+    specials = special_tokens(tokenizer)
+    cases = fast_cases(tokenizer, texts + [spelled_out(specials)], None)
+    cases += stray_cases(tokenizer, specials, stray_bytes.byte_level_ids, None)
     import tokenizers
-    write("needle.json", str(file), versions(tokenizers), 0, fast_cases(tokenizer, texts, None))
+    write("needle.json", str(file), versions(tokenizers), 0, cases)
 
 
 def smollm2(texts):
@@ -130,10 +147,11 @@ def smollm2(texts):
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
         pre_tokenizers.Digits(individual_digits=True),
         pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)])
-    texts = texts + [spelled_out(special_tokens(tokenizer))]
+    specials = special_tokens(tokenizer)
+    cases = fast_cases(tokenizer, texts + [spelled_out(specials)], None)
+    cases += stray_cases(tokenizer, specials, stray_bytes.byte_level_ids, None)
     import transformers
-    write("smollm2.json", str(file), versions(transformers), -1,
-          fast_cases(tokenizer, texts, None))
+    write("smollm2.json", str(file), versions(transformers), -1, cases)
 
 
 def mistral(texts):
@@ -143,10 +161,23 @@ def mistral(texts):
         (pathlib.Path(folder) / "config.json").write_text('{"model_type": "mistral"}')
         tokenizer = AutoTokenizer.from_pretrained(folder).backend_tokenizer
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(file))
-    texts = texts + [spelled_out(special_tokens(tokenizer))]
+    specials = special_tokens(tokenizer)
+    cases = fast_cases(tokenizer, texts + [spelled_out(specials)], pieces.encode)
+
+    def byte_piece(byte):
+        return pieces.piece_to_id(f"<0x{byte:02X}>")
+
+    def by_transformers(tokenizer, data):
+        return stray_bytes.sentencepiece_ids(
+            lambda text: tokenizer.encode(text, add_special_tokens=False).ids, byte_piece, data)
+
+    def by_sentencepiece(data):
+        assert stray_bytes.replaces_stray_bytes(pieces, data), data
+        return stray_bytes.sentencepiece_ids(pieces.encode, byte_piece, data)
+
+    cases += stray_cases(tokenizer, specials, by_transformers, by_sentencepiece)
     import transformers
-    write("mistral.json", str(file), versions(transformers, sentencepiece), pieces.bos_id(),
-          fast_cases(tokenizer, texts, pieces.encode))
+    write("mistral.json", str(file), versions(transformers, sentencepiece), pieces.bos_id(), cases)
 
 
 def llama3_special_tokens():
@@ -171,8 +202,11 @@ def llama3(texts):
     for value in cases:
         assert encoding.encode(value["text"], allowed_special="all") == \
             value.get("special_ids", value["ids"]), value
-    for broken in BROKEN:
-        cases.append({"hex": broken, "ids": encoding._encode_bytes(bytes.fromhex(broken))})
+
+    def by_tiktoken(data):
+        return encoding._encode_bytes(data) if stray_bytes.are_stray(data) else None
+
+    cases += stray_cases(tokenizer, specials, stray_bytes.byte_level_ids, by_tiktoken)
     import transformers
     write("llama3.json", str(file), versions(transformers, tiktoken), len(ranks), cases)
 
