@@ -3,12 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <string>
 #include <vector>
 
+#include "exact_bytes.h"
 #include "gguf/gguf_writer.h"
 
 namespace tidekv {
@@ -19,15 +18,6 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-// A copy of exactly the right size on the heap: a read past its end shows under a sanitizer.
-std::vector<std::byte> bytes_of(const std::string& text) {
-  std::vector<std::byte> bytes;
-  bytes.reserve(text.size());
-  std::ranges::transform(text, std::back_inserter(bytes),
-                         [](char c) { return static_cast<std::byte>(c); });
-  return bytes;
-}
 
 Result<GgufContents> parse(const std::vector<std::byte>& bytes) {
   return parse_gguf(bytes, "m.gguf");

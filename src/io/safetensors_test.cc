@@ -3,10 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <iterator>
 #include <string>
 #include <vector>
+
+#include "exact_bytes.h"
 
 namespace tidekv {
 namespace {
@@ -36,15 +36,6 @@ std::string file_of(const std::string& header, std::size_t data_bytes) {
 std::string aligned_file_of(std::string header, std::size_t data_bytes) {
   header.resize((header.size() + 7) / 8 * 8, ' ');
   return file_of(header, data_bytes);
-}
-
-// A copy of exactly the right size on the heap: a read past its end shows under a sanitizer.
-std::vector<std::byte> bytes_of(const std::string& text) {
-  std::vector<std::byte> bytes;
-  bytes.reserve(text.size());
-  std::ranges::transform(text, std::back_inserter(bytes),
-                         [](char c) { return static_cast<std::byte>(c); });
-  return bytes;
 }
 
 Result<SafetensorsContents> parse(const std::vector<std::byte>& bytes) {
