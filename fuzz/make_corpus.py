@@ -6,6 +6,7 @@ Deterministic: running it again changes nothing. Files that a fuzzer found (foun
 
 import base64
 import json
+import math
 import pathlib
 import struct
 import sys
@@ -154,6 +155,145 @@ def gguf():
             ("duplicate_name", [gguf_tensor("a", [1], T_F32, 0), gguf_tensor("a", [1], T_F32, 32)]),
             ("unknown_type", [gguf_tensor("t", [1], 99, 0)])]:
         write("gguf", name, gguf_file([], descriptions, 64))
+
+
+def u32(value):
+    return U32, struct.pack("<I", value)
+
+
+def f32(value):
+    return F32, struct.pack("<f", value)
+
+
+def text(value):
+    return STRING, gguf_string(value)
+
+
+def model_fields(architecture, changes):
+    """Metadata of a model of one layer; a change to None takes a field out."""
+    tokens = ("<unk>", "<s>", "</s>", "\u2581", "a", "b", "ab", "\u2581a")
+    fields = {
+        "general.architecture": text(architecture),
+        "*.block_count": u32(1), "*.context_length": u32(512), "*.embedding_length": u32(8),
+        "*.feed_forward_length": u32(6), "*.attention.head_count": u32(2),
+        "*.attention.head_count_kv": u32(1),
+        "*.attention.layer_norm_rms_epsilon": f32(1e-5), "*.rope.freq_base": f32(10000.0),
+        "tokenizer.ggml.model": text("llama"),
+        "tokenizer.ggml.tokens": (ARRAY, gguf_array(
+            STRING, len(tokens), b"".join(gguf_string(token) for token in tokens))),
+        "tokenizer.ggml.scores": (ARRAY, gguf_array(
+            F32, len(tokens), b"".join(struct.pack("<f", -i) for i in range(len(tokens))))),
+        "tokenizer.ggml.token_type": (ARRAY, gguf_array(
+            I32, len(tokens), struct.pack("<8i", UNKNOWN, CONTROL, CONTROL, *[NORMAL] * 5))),
+        "tokenizer.ggml.bos_token_id": u32(1), "tokenizer.ggml.eos_token_id": u32(2),
+        "tokenizer.chat_template": text("{{ bos_token }}{% for m in messages %}{{ m['content'] }}"
+                                        "{% endfor %}"),
+        **changes,
+    }
+    return [gguf_field(key.replace("*", architecture), *value) for key, value in fields.items()
+            if value is not None]
+
+
+# Of a layer, dims innermost first; with head_dim 4.
+LAYER = {"attn_norm.weight": [8], "attn_q.weight": [8, 8], "attn_k.weight": [8, 4],
+         "attn_v.weight": [8, 4], "attn_output.weight": [8, 8], "ffn_norm.weight": [8],
+         "ffn_gate.weight": [8, 6], "ffn_up.weight": [8, 6], "ffn_down.weight": [6, 8]}
+
+
+def model_file(architecture="llama", changes=(), tensors=()):
+    """A whole model, every weight one; a tensor changed to None is left out."""
+    shapes = {"token_embd.weight": [8, 8], "output_norm.weight": [8],
+              **{f"blk.0.{name}": dims for name, dims in LAYER.items()}, **dict(tensors)}
+    descriptions, data = [], b""
+    for name, dims in shapes.items():
+        if dims is not None:
+            descriptions.append(gguf_tensor(name, dims, T_F32, len(data)))
+            data += struct.pack("<f", 1.0) * math.prod(dims)
+            data += bytes(-len(data) % 32)
+    return gguf_file(model_fields(architecture, dict(changes)), descriptions) + data
+
+
+def gguf_model():
+    biases = {"blk.0.attn_q.bias": [8], "blk.0.attn_k.bias": [4], "blk.0.attn_v.bias": [4]}
+    norms = {"blk.0.attn_q_norm.weight": [4], "blk.0.attn_k_norm.weight": [4]}
+    valid = {
+        "valid_llama": model_file(),
+        "valid_untied": model_file(tensors={"output.weight": [8, 8]}),
+        "valid_qwen2": model_file("qwen2", tensors=biases),
+        "valid_qwen3": model_file("qwen3", {"*.attention.key_length": u32(4),
+                                            "*.attention.value_length": u32(4)}, norms),
+        "valid_linear_rope": model_file(changes={"*.rope.scaling.type": text("linear"),
+                                                 "*.rope.scaling.factor": f32(4.0)}),
+        "valid_old_linear_rope": model_file(changes={"*.rope.scale_linear": f32(2.0)}),
+        "valid_rope_freqs": model_file(tensors={"rope_freqs.weight": [2]}),
+        "valid_end_of_turn": model_file(changes={"tokenizer.ggml.eot_token_id": u32(1)}),
+    }
+    for name, data in valid.items():
+        assert len(data) <= 4096  # replay cuts it at every byte
+        write("gguf_model", name, data)
+    large = 2**32 - 1
+    changes = {
+        "architecture": {"general.architecture": text("gemma2")},
+        "architecture_number": {"general.architecture": u32(1)},
+        "no_architecture": {"general.architecture": None},
+        "architecture_zero": {"general.architecture": text("llama\0")},
+        "no_layers": {"*.block_count": u32(0)}, "many_layers": {"*.block_count": u32(1024)},
+        "too_many_layers": {"*.block_count": u32(large)},
+        "layers_missing": {"*.block_count": None}, "layers_text": {"*.block_count": text("1")},
+        "layers_array": {"*.block_count": (ARRAY, gguf_array(U32, 1, struct.pack("<I", 1)))},
+        "no_heads": {"*.attention.head_count": u32(0), "*.attention.head_count_kv": u32(0)},
+        "more_kv_heads": {"*.attention.head_count_kv": u32(4)},
+        "kv_heads_no_divisor": {"*.attention.head_count": u32(4),
+                                "*.attention.head_count_kv": u32(3)},
+        "head_wider_than_model": {"*.attention.head_count": u32(16)},
+        "odd_head": {"*.attention.key_length": u32(3)},
+        "wide_head": {"*.attention.key_length": u32(large)},
+        "other_value_width": {"*.attention.value_length": u32(8)},
+        "largest": {"*.block_count": u32(1024), "*.context_length": u32(1 << 27),
+                    "*.embedding_length": u32(1 << 18), "*.feed_forward_length": u32(1 << 20),
+                    "*.attention.head_count": u32(1024), "*.attention.head_count_kv": u32(1024),
+                    "*.attention.key_length": u32(256), "*.vocab_size": u32(1 << 24)},
+        "huge_vocabulary": {"*.vocab_size": u32(large)},
+        "small_vocabulary": {"*.vocab_size": u32(4)},
+        "long_context": {"*.context_length": (U64, struct.pack("<Q", 2**64 - 1))},
+        "eps_nan": {"*.attention.layer_norm_rms_epsilon": f32(float("nan"))},
+        "eps_zero": {"*.attention.layer_norm_rms_epsilon": f32(0.0)},
+        "theta_infinite": {"*.rope.freq_base": f32(float("inf"))},
+        "theta_negative": {"*.rope.freq_base": f32(-1.0)},
+        "rope_yarn": {"*.rope.scaling.type": text("yarn")},
+        "linear_rope_no_factor": {"*.rope.scaling.type": text("linear")},
+        "linear_rope_nan": {"*.rope.scaling.type": text("linear"),
+                            "*.rope.scaling.factor": f32(float("nan"))},
+        "sliding_window": {"*.attention.sliding_window": u32(128)},
+        "experts": {"*.expert_count": u32(8)}, "unknown_key": {"*.logit_scale": f32(2.0)},
+        "end_out_of_range": {"tokenizer.ggml.eos_token_id": u32(8)},
+        "end_negative": {"tokenizer.ggml.eos_token_id": (I32, struct.pack("<i", -1))},
+        "no_chat_template": {"tokenizer.chat_template": None},
+        "chat_template_number": {"tokenizer.chat_template": u32(1)},
+        "chat_template_broken": {"tokenizer.chat_template": text("{{ (")},
+        "no_tokenizer": {"tokenizer.ggml.model": None},
+        "split": {"split.count": (U16, struct.pack("<H", 2)), "split.no": (U16, b"\0\0")},
+    }
+    for name, change in changes.items():
+        write("gguf_model", name, model_file(changes=change))
+    tensors = {
+        "no_embedding": {"token_embd.weight": None},
+        "embedding_of_rank_3": {"token_embd.weight": [4, 2, 8]},
+        "larger_embedding": {"token_embd.weight": [8, 9]},
+        "smaller_embedding": {"token_embd.weight": [8, 7]},
+        "wrong_shape": {"blk.0.attn_q.weight": [8, 4]},
+        "missing_tensor": {"blk.0.ffn_up.weight": None},
+        "bias_alone": {"blk.0.attn_q.bias": [8]},
+        "bias_of_a_missing_tensor": {"blk.0.ffn_gate.bias": [6], "blk.0.ffn_gate.weight": None},
+        "tensor_of_no_layer": {"blk.1.attn_norm.weight": [8]},
+        "tensor_of_layer_minus_one": {"blk.-1.attn_norm.weight": [8]},
+        "tensor_of_a_huge_layer": {"blk.99999999999999999999.attn_norm.weight": [8]},
+        "unknown_tensor": {"blk.0.attn_sinks.weight": [2]},
+        "rope_freqs_long": {"rope_freqs.weight": [3]},
+        "rope_freqs_matrix": {"rope_freqs.weight": [2, 1]},
+    }
+    for name, change in tensors.items():
+        write("gguf_model", name, model_file(tensors=change))
 
 
 def shard_index():
@@ -426,6 +566,7 @@ def ranks():
 if __name__ == "__main__":
     safetensors()
     gguf()
+    gguf_model()
     shard_index()
     config()
     tokenizer()
