@@ -69,8 +69,9 @@ TEST_P(GgufFile, RunsBitForBitAsTheFolderOfTheSameWeights) {
 
 INSTANTIATE_TEST_SUITE_P(
     Models, GgufFile,
-    ::testing::Combine(::testing::Values("toy-biased", "toy-linear-rope", "toy-llama2",
-                                         "toy-mistral", "toy-odd-head", "toy-qwen2", "toy-qwen3"),
+    ::testing::Combine(::testing::Values("toy2", "toy-f16", "toy-biased", "toy-linear-rope",
+                                         "toy-llama2", "toy-mistral", "toy-odd-head", "toy-qwen2",
+                                         "toy-qwen3"),
                        ::testing::Values(ComputeType::kF32, ComputeType::kBF16)),
     [](const ::testing::TestParamInfo<GgufFile::ParamType>& param) {
       return test_name(std::get<0>(param.param) +

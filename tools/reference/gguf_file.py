@@ -73,15 +73,25 @@ def add_sizes(writer, config, name):
 
 
 def add_tokenizer(writer, tokenizer):
-    """`tokenizer`: a byte-level BPE tokenizer.json."""
+    """`tokenizer`: a byte-level BPE tokenizer.json. One without merges, which a file of model gpt2
+    cannot be without, must be make_tiny_model.py's: special tokens, then one for each byte. It
+    becomes a SentencePiece model of byte pieces."""
     special = {token["id"] for token in tokenizer["added_tokens"] if token["special"]}
-    tokens = list(tokenizer["model"]["vocab"])
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("llama-bpe")
+    tokens, merges = list(tokenizer["model"]["vocab"]), tokenizer["model"]["merges"]
+    other_type = TokenType.NORMAL if merges else TokenType.BYTE
+    if merges:
+        writer.add_tokenizer_model("gpt2")
+        writer.add_tokenizer_pre("llama-bpe")
+        writer.add_token_merges(merges)
+    else:
+        assert len(tokens) == len(special) + 256
+        tokens[len(special):] = [f"<0x{byte:02X}>" for byte in range(256)]
+        writer.add_tokenizer_model("llama")
+        writer.add_token_scores([0.0] * len(tokens))
+        writer.add_add_space_prefix(False)
     writer.add_token_list(tokens)
-    writer.add_token_types([TokenType.CONTROL if id in special else TokenType.NORMAL
+    writer.add_token_types([TokenType.CONTROL if id in special else other_type
                             for id in range(len(tokens))])
-    writer.add_token_merges(tokenizer["model"]["merges"])
     writer.add_bos_token_id(0)
     writer.add_eos_token_id(1)
     writer.add_pad_token_id(2)

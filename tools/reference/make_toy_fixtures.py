@@ -9,7 +9,7 @@ import tempfile
 
 import numpy as np
 import torch
-from transformers import AutoModelForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM
 
 import fixture_file
 import gguf_file
@@ -80,14 +80,15 @@ def check_rope_factors(config, factors):
 
 
 def folder_fixture(name, seed, out_folder):
+    folder = os.path.join(MODELS, name)
     entry = {"model": path_in_repository(name)}
-    if name in make_tiny_models.MODELS:
+    if make_tiny_models.gguf_paths(MODELS, name):
         entry["gguf"] = first_gguf(name)
-        config = make_tiny_models.MODELS[name][0]
+        config = AutoConfig.from_pretrained(folder)
         weights = check_gguf(name, config)
         if "rope_freqs.weight" in weights:
             check_rope_factors(config, weights["rope_freqs.weight"])
-    return {**entry, **make_fixture(name, os.path.join(MODELS, name), seed, out_folder)}
+    return {**entry, **make_fixture(name, folder, seed, out_folder)}
 
 
 def quantised_fixture(name, seed, out_folder):
