@@ -1,0 +1,217 @@
+// Layer-end compression (Alg. 2): scores of the prompt's keys for its last window, their pooling,
+// the choice of the best, and the copy of what is kept.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "cases.h"
+
+namespace tidekv::micro {
+namespace {
+
+constexpr std::int64_t kPromptLen = 8192;
+constexpr std::int64_t kWindowLen = 32;
+constexpr std::int64_t kKeyBlockLen = 1024;
+constexpr std::int64_t kBest = 1024;  // keys chosen by score
+constexpr std::int64_t kPrefixLen = kPromptLen - kWindowLen;
+
+struct Heads {
+  std::int64_t head_dim = 0;
+  std::int64_t num_q_heads = 0;
+  std::int64_t num_kv_heads = 0;
+};
+
+// SmolLM2-135M and Llama-3.1-8B.
+constexpr std::array<Heads, 2> kHeads = {{{64, 9, 3}, {128, 32, 8}}};
+
+std::string heads_text(const Heads& heads) {
+  return fmt::format("d{}h{}kv{}", heads.head_dim, heads.num_q_heads, heads.num_kv_heads);
+}
+
+double floats_bytes(std::int64_t count) { return 4.0 * static_cast<double>(count); }
+
+struct Scoring {
+  Tensors q;
+  Caches kv;
+  Tensors lse;
+  Tensors weights;
+};
+
+Scoring scoring_operands(Device& device, const Heads& heads, DType dtype) {
+  Scoring operands{
+      device.make(dtype, kWindowLen, heads.num_q_heads * heads.head_dim),
+      device.make_caches(dtype, {heads.num_kv_heads, kPromptLen, heads.head_dim}, Copies::kOne),
+      device.make(DType::kF32, 2 * heads.num_q_heads, kWindowLen),
+      device.make(DType::kF32, heads.num_q_heads * kWindowLen, kKeyBlockLen)};
+  device.backend().window_lse(operands.q.at(0), operands.kv.at(0), operands.lse.at(0));
+  return operands;
+}
+
+void add_window_lse(std::vector<Case>& cases, const Heads& heads, DType dtype) {
+  const double pairs = static_cast<double>(heads.num_q_heads * kWindowLen) *
+                       (static_cast<double>(kPrefixLen) + static_cast<double>(kWindowLen + 1) / 2);
+  cases.push_back({fmt::format("window_lse/q{}/k{}/{}/{}", kWindowLen, kPromptLen,
+                               heads_text(heads), name_of(dtype)),
+                   {.flops = 2.0 * static_cast<double>(heads.head_dim) * pairs},
+                   [heads, dtype](Device& device) {
+                     return operation(
+                         scoring_operands(device, heads, dtype),
+                         [backend = &device.backend()](const Scoring& on, std::int64_t) {
+                           backend->window_lse(on.q.at(0), on.kv.at(0), on.lse.at(0));
+                         });
+                   }});
+}
+
+void add_score_keys(std::vector<Case>& cases, const Heads& heads, DType dtype) {
+  const double pairs = static_cast<double>(heads.num_q_heads * kWindowLen * kKeyBlockLen);
+  cases.push_back({fmt::format("score_keys/q{}/k{}/{}/{}", kWindowLen, kKeyBlockLen,
+                               heads_text(heads), name_of(dtype)),
+                   {.flops = 2.0 * static_cast<double>(heads.head_dim) * pairs},
+                   [heads, dtype](Device& device) {
+                     return operation(
+                         scoring_operands(device, heads, dtype),
+                         [backend = &device.backend()](const Scoring& on, std::int64_t call) {
+                           const std::int64_t blocks = kPromptLen / kKeyBlockLen;
+                           const std::int64_t first = call % blocks * kKeyBlockLen;
+                           backend->score_keys(on.q.at(0), on.kv.at(0), on.lse.at(0),
+                                               {first, first + kKeyBlockLen}, on.weights.at(0));
+                         });
+                   }});
+}
+
+struct Pooling {
+  Tensors weights;
+  Tensors raw;
+  Tensors scores;
+};
+
+void add_pool_scores(std::vector<Case>& cases, const Heads& heads) {
+  const PoolRecipe recipe;
+  const std::int64_t halo = recipe.kernel_len / 2;
+  // A block in the middle of the prompt, with the keys around it that pooling looks at.
+  const KeyRange wanted{kKeyBlockLen, 2 * kKeyBlockLen};
+  const Backend::PoolRanges ranges{.scored = {wanted.begin - halo, wanted.end + halo},
+                                   .wanted = wanted,
+                                   .prefix_len = kPrefixLen,
+                                   .window_len = kWindowLen};
+  const std::int64_t rows = heads.num_q_heads * kWindowLen;
+  const std::int64_t scored = ranges.scored.len();
+  const auto prepare = [=](Device& device) {
+    Pooling operands{device.make(DType::kF32, rows, scored, Copies::kBeyondCache),
+                     device.make(DType::kF32, heads.num_kv_heads, scored),
+                     device.make(DType::kF32, heads.num_kv_heads, kKeyBlockLen)};
+    return operation(std::move(operands), [backend = &device.backend(), recipe, ranges](
+                                              const Pooling& on, std::int64_t call) {
+      backend->pool_scores(on.weights.at(call), recipe, ranges, on.raw.at(0), on.scores.at(0));
+    });
+  };
+  cases.push_back(
+      {fmt::format("pool_scores/q{}/k{}/{}", kWindowLen, kKeyBlockLen, heads_text(heads)),
+       {.bytes = floats_bytes(rows * scored + heads.num_kv_heads * kKeyBlockLen)},
+       prepare});
+}
+
+struct Choosing {
+  Tensors scores;
+  Tensors best_scores;
+  Tensors best_positions;
+  Tensors retained;
+
+  TopKState state(std::int64_t num_offered) const {
+    return {best_scores.at(0), best_positions.at(0), num_offered};
+  }
+};
+
+Choosing choosing_operands(Device& device, std::int64_t num_kv_heads) {
+  return {device.make(DType::kF32, num_kv_heads, kKeyBlockLen, Copies::kBeyondCache),
+          device.make(DType::kF32, num_kv_heads, kBest),
+          device.make(DType::kI32, num_kv_heads, kBest),
+          device.make(DType::kI32, num_kv_heads, kBest + kWindowLen)};
+}
+
+// A prompt's blocks one after the other, then the next prompt's.
+void add_topk_merge(std::vector<Case>& cases, std::int64_t num_kv_heads) {
+  cases.push_back({fmt::format("topk_merge/best{}/k{}/kv{}", kBest, kKeyBlockLen, num_kv_heads),
+                   {.bytes = floats_bytes(num_kv_heads * kKeyBlockLen)},
+                   [num_kv_heads](Device& device) {
+                     return operation(
+                         choosing_operands(device, num_kv_heads),
+                         [backend = &device.backend()](const Choosing& on, std::int64_t call) {
+                           const std::int64_t blocks = kPromptLen / kKeyBlockLen;
+                           const std::int64_t offered = call % blocks * kKeyBlockLen;
+                           backend->topk_merge(on.scores.at(call),
+                                               Position{static_cast<std::int32_t>(offered)},
+                                               on.state(offered));
+                         });
+                   }});
+}
+
+// Reads k positions and writes them sorted, the window behind them.
+void add_topk_take(std::vector<Case>& cases, std::int64_t num_kv_heads) {
+  const std::int64_t moved = num_kv_heads * (2 * kBest + kWindowLen);
+  cases.push_back({fmt::format("topk_take/best{}/kv{}", kBest, num_kv_heads),
+                   {.bytes = floats_bytes(moved)},
+                   [num_kv_heads](Device& device) {
+                     return operation(
+                         choosing_operands(device, num_kv_heads),
+                         [backend = &device.backend()](const Choosing& on, std::int64_t) {
+                           backend->topk_take(on.state(kPrefixLen),
+                                              {.num_recent = kWindowLen, .prompt_len = kPromptLen},
+                                              on.retained.at(0));
+                         });
+                   }});
+}
+
+struct Gathering {
+  Caches from;
+  Tensors slots;
+  Caches to;
+};
+
+// Every eighth row of each head: far apart, ascending, as a selection is.
+std::vector<std::int32_t> spread_slots(std::int64_t num_kv_heads) {
+  std::vector<std::int32_t> slots;
+  for (std::int64_t i = 0; i < num_kv_heads * kBest; ++i) {
+    slots.push_back(static_cast<std::int32_t>(i % kBest * (kPromptLen / kBest)));
+  }
+  return slots;
+}
+
+void add_gather_rows(std::vector<Case>& cases, const Heads& heads, DType dtype) {
+  const auto prepare = [heads, dtype](Device& device) {
+    const auto caches = [&](std::int64_t len) {
+      return device.make_caches(dtype, {heads.num_kv_heads, len, heads.head_dim},
+                                Copies::kBeyondCache);
+    };
+    Gathering operands{caches(kPromptLen),
+                       device.make_ids(spread_slots(heads.num_kv_heads), heads.num_kv_heads),
+                       caches(kBest)};
+    return operation(std::move(operands),
+                     [backend = &device.backend()](const Gathering& on, std::int64_t call) {
+                       backend->gather_rows(on.from.at(call), on.slots.at(0), on.to.empty_at(call));
+                     });
+  };
+  const std::int64_t kept = 2 * heads.num_kv_heads * kBest;  // keys and values
+  cases.push_back({fmt::format("gather_rows/n{}of{}/{}/{}", kBest, kPromptLen, heads_text(heads),
+                               name_of(dtype)),
+                   {.bytes = 2.0 * static_cast<double>(kept * row_bytes(dtype, heads.head_dim))},
+                   prepare});
+}
+
+}  // namespace
+
+void add_compression_cases(std::vector<Case>& cases) {
+  for (const Heads& heads : kHeads) {
+    for (const DType dtype : {DType::kBF16, DType::kF32}) {
+      add_window_lse(cases, heads, dtype);
+      add_score_keys(cases, heads, dtype);
+      add_gather_rows(cases, heads, dtype);
+    }
+    add_pool_scores(cases, heads);
+    add_topk_merge(cases, heads.num_kv_heads);
+    add_topk_take(cases, heads.num_kv_heads);
+  }
+}
+
+}  // namespace tidekv::micro
