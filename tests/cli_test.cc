@@ -172,6 +172,7 @@ TEST_F(Cli, NamesTheFlagAndWhatWouldBeRight) {
       {{"-ngl", "99"}, "-ngl is not a flag here"},
       {{"--report-file="}, "--report-file=: a value is missing"},
       {{"-f", "-"}, "give the prompt once"},
+      {{"--tokens", "-"}, "give the prompt once"},
       {{"two", "words"}, "'two' is left over"},
       {{"plan"}, "'plan' is left over"},
       {{"-e", "-p", "\\q"}, "'\\\\q' is not an escape"},
@@ -344,6 +345,51 @@ TEST_F(Cli, ReadsAPromptFromFlagFileAndStdinAlike) {
   EXPECT_EQ(needle("tokenize", {"-f", "-", "--ids"}).out, flag.out);
   EXPECT_EQ(needle("tokenize", {"-e", "-p", "The river kept its \\x73low pace.\\n", "--ids"}).out,
             flag.out);
+}
+
+TEST_F(Cli, TakesAPromptAsTokenIds) {
+  const std::string text = examples().at(0).at("prompt");
+  std::string ids = needle("tokenize", {"-p", text, "--ids"}).out;  // [1, 2, 3]
+  std::erase_if(ids, [](char c) { return c == '[' || c == ']' || c == ','; });
+  write_file(path("a"), " \t" + ids + "\r\n");
+  write_file(path("in"), ids);
+  const std::vector<std::string> flags = {"-n", "8", "--temp", "0", "--budget", "256"};
+  const Outcome from_text = needle("run", flags + std::vector<std::string>{"-p", text});
+  const Outcome from_ids = needle("run", flags + std::vector<std::string>{"--tokens", path("a")});
+  EXPECT_EQ(from_ids.exit_code, 0) << from_ids.err;
+  EXPECT_EQ(from_ids.out, from_text.out);
+  EXPECT_THAT(from_ids.err, HasSubstr("kept 256 of 996 tokens a layer"));
+  EXPECT_EQ(needle("tokenize", {"--tokens", "-"}).out, needle("tokenize", {"-p", text}).out);
+  EXPECT_EQ(needle("plan", {"--tokens", path("a")}).out, needle("plan", {"-p", text}).out);
+}
+
+TEST_F(Cli, NamesWhatIsWrongWithTokenIds) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"5 4096", "--tokens: id number 2: '4096' is not a whole number from 0 to 4,095"},
+      {"-1", "--tokens: id number 1: '-1' is not a whole number from 0 to 4,095"},
+      {"1 2, 3", "--tokens: id number 2: '2,' is not a whole number"},
+      {"1 99999999999999999999", "--tokens: id number 2: '99999999999999999999' is not"},
+      {std::string("1\0", 2), "--tokens: id number 1: '1\\x00' is not a whole number"},
+      {" \n\n", "--tokens: the file holds no ids, only white space"},
+      {"", "the prompt is empty"},
+  };
+  for (const auto& [ids, expected] : cases) {
+    write_file(path("a"), ids);
+    for (const char* command : {"run", "plan", "tokenize"}) {
+      const Outcome outcome = needle(command, {"--tokens", path("a")});
+      EXPECT_EQ(outcome.exit_code, 2) << ids;
+      EXPECT_THAT(outcome.err, HasSubstr(expected));
+      EXPECT_THAT(outcome.out, IsEmpty());
+    }
+  }
+  write_file(path("a"), "1 2");
+  for (const char* flag : {"-e", "--no-bos", "--parse-special", "--chat"}) {
+    EXPECT_THAT(needle("run", {"--tokens", path("a"), flag}).err,
+                HasSubstr("--tokens gives the ids as they are; leave out -e"));
+  }
+  EXPECT_THAT(needle("run", {"--tokens", ""}).err, HasSubstr("--tokens: the path is empty"));
+  EXPECT_THAT(needle("run", {"--tokens", path("a"), "--report-file", path("a")}).err,
+              HasSubstr("would overwrite"));
 }
 
 TEST_F(Cli, ReadsFilesAsBytes) {

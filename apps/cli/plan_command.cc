@@ -95,10 +95,10 @@ Status PlanCommand::check_flags() const {
     return usage("give either -m PATH or --shape NAME");
   }
   if (shape_ && prompt_.given()) {
-    return usage("a published shape has no tokenizer; give --prompt-len N instead of -p or -f");
+    return usage("a published shape has no tokenizer; give --prompt-len N instead of a prompt");
   }
   if ((prompt_len_ != kNotGiven) == prompt_.given()) {
-    return usage("give the prompt once: --prompt-len N, -p TEXT or -f FILE");
+    return usage("give the prompt once: --prompt-len N, -p TEXT, -f FILE or --tokens FILE");
   }
   return Ok{};
 }

@@ -14,6 +14,7 @@
 
 #include "base/checked_math.h"
 #include "text_layout.h"
+#include "values.h"
 
 namespace tidekv::cli {
 namespace {
@@ -72,6 +73,29 @@ Result<std::string> read_file(const std::string& path, const PromptLimit& limit)
   return text;
 }
 
+Result<std::vector<std::int32_t>> parse_ids(std::string_view text, std::int64_t vocab_size) {
+  constexpr std::string_view kSpaces = " \t\r\n";
+  std::vector<std::int32_t> ids;
+  while (true) {
+    text.remove_prefix(std::min(text.find_first_not_of(kSpaces), text.size()));
+    if (text.empty()) {
+      break;
+    }
+    const std::string_view word = text.substr(0, text.find_first_of(kSpaces));
+    const Result<std::int64_t> id = parse_integer(word, {0, vocab_size - 1});
+    if (!id.ok()) {
+      return Error{ErrorCode::kInvalidArgument,
+                   fmt::format("--tokens: id number {}: {}", ids.size() + 1, id.error().message)};
+    }
+    ids.push_back(static_cast<std::int32_t>(id.value()));
+    text.remove_prefix(word.size());
+  }
+  if (ids.empty()) {
+    return Error{ErrorCode::kInvalidArgument, "--tokens: the file holds no ids, only white space"};
+  }
+  return ids;
+}
+
 }  // namespace
 
 void add_prompt_flags(Flags& flags, PromptFlags& prompt) {
@@ -79,6 +103,8 @@ void add_prompt_flags(Flags& flags, PromptFlags& prompt) {
   flags.text({"-p,--prompt", "TEXT", "the prompt, as it stands"}, prompt.text);
   flags.text({"-f,--file", "FILE", "its text in a file (-: stdin), less one trailing newline"},
              prompt.file);
+  flags.text({"--tokens", "FILE", "its token ids in a file (-: stdin), white space between them"},
+             prompt.tokens);
   flags.on_off("-e,--escape", prompt.escapes, R"(replace \n \t \" \\ \xHH ... in the prompt)");
   flags.on_off("--no-bos", prompt.no_bos, "no begin-of-text token in front");
   flags.on_off("--parse-special", prompt.parse_special,
@@ -89,12 +115,18 @@ void add_prompt_flags(Flags& flags, PromptFlags& prompt) {
 }
 
 Status check_prompt_flags(const PromptFlags& flags) {
-  if (flags.text && flags.file) {
-    return Error{ErrorCode::kInvalidArgument, "give the prompt once: either -p or -f"};
+  if (int{flags.text.has_value()} + int{flags.file.has_value()} + int{flags.tokens.has_value()} >
+      1) {
+    return Error{ErrorCode::kInvalidArgument, "give the prompt once: -p, -f or --tokens"};
   }
   if (!flags.given()) {
     return Error{ErrorCode::kInvalidArgument,
                  "no prompt; give one with -p TEXT or -f FILE (-f - reads stdin)"};
+  }
+  if (flags.tokens && (flags.escapes || flags.no_bos || flags.parse_special || flags.chat)) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "--tokens gives the ids as they are; leave out -e, --no-bos, --parse-special and "
+                 "--chat"};
   }
   if (flags.system && !flags.chat) {
     return Error{ErrorCode::kInvalidArgument, "--system is a message of a chat; add --chat"};
@@ -104,9 +136,12 @@ Status check_prompt_flags(const PromptFlags& flags) {
                  "--chat decides about special tokens itself; leave out --no-bos and "
                  "--parse-special"};
   }
-  if (flags.file && flags.file->empty()) {
-    return Error{ErrorCode::kInvalidArgument,
-                 "-f: the path is empty; expected a file, or - for stdin"};
+  for (const auto& [flag, path] :
+       {std::pair("-f", flags.file), std::pair("--tokens", flags.tokens)}) {
+    if (path && path->empty()) {
+      return Error{ErrorCode::kInvalidArgument,
+                   fmt::format("{}: the path is empty; expected a file, or - for stdin", flag)};
+    }
   }
   return Ok{};
 }
@@ -126,8 +161,9 @@ PromptLimit limit_of_listing() { return {kMaxListedBytes, "a listing takes at mo
 
 Result<std::string> read_prompt(const PromptFlags& flags, const PromptLimit& limit) {
   std::string text;
-  if (flags.file) {
-    TIDEKV_ASSIGN(text, read_file(*flags.file, limit));
+  const std::optional<std::string>& path = flags.tokens ? flags.tokens : flags.file;
+  if (path) {
+    TIDEKV_ASSIGN(text, read_file(*path, limit));
     if (!text.empty() && text.back() == '\n') {
       text.pop_back();
     }
@@ -139,14 +175,17 @@ Result<std::string> read_prompt(const PromptFlags& flags, const PromptLimit& lim
   }
   if (text.empty()) {
     return Error{ErrorCode::kInvalidArgument,
-                 flags.file ? fmt::format("{}: the prompt is empty", printable(*flags.file))
-                            : "-p: the prompt is empty"};
+                 path ? fmt::format("{}: the prompt is empty", printable(*path))
+                      : "-p: the prompt is empty"};
   }
   return text;
 }
 
 Result<std::vector<std::int32_t>> tokenize_prompt(const Engine& engine, const PromptFlags& flags,
                                                   const std::string& text) {
+  if (flags.tokens) {
+    return parse_ids(text, engine.model().vocab_size);
+  }
   if (flags.chat) {
     std::vector<ChatMessage> messages;
     if (flags.system) {

@@ -14,14 +14,15 @@ namespace tidekv::cli {
 
 struct PromptFlags {
   std::optional<std::string> text;
-  std::optional<std::string> file;  // "-": stdin
+  std::optional<std::string> file;    // "-": stdin
+  std::optional<std::string> tokens;  // a file of ids instead of a text; "-": stdin
   bool escapes = false;
   bool no_bos = false;
   bool parse_special = false;
   bool chat = false;                  // the text is a user's message
   std::optional<std::string> system;  // what precedes it
 
-  bool given() const { return text || file; }
+  bool given() const { return text || file || tokens; }
 };
 
 void add_prompt_flags(Flags& flags, PromptFlags& prompt);
@@ -40,8 +41,8 @@ PromptLimit limit_of_context(const ModelInfo& model, const PrefillOptions& optio
 // What is tokenized for its own sake.
 PromptLimit limit_of_listing();
 
-// The prompt's bytes, never empty. Of a file (or stdin) one trailing newline is dropped. The flags
-// were checked.
+// The prompt's bytes, never empty: its text, or its ids as they are typed. Of a file (or stdin) one
+// trailing newline is dropped. The flags were checked.
 Result<std::string> read_prompt(const PromptFlags& flags, const PromptLimit& limit);
 
 // Its token ids, never none.

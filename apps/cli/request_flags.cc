@@ -119,7 +119,7 @@ void add_report_flags(Flags& flags, ReportFlags& report) {
 Status check_report_paths(const ReportFlags& report, const ModelFlags& model,
                           const PromptFlags& prompt) {
   std::vector<std::string> inputs;
-  for (const auto& path : {model.path, prompt.file}) {
+  for (const auto& path : {model.path, prompt.file, prompt.tokens}) {
     if (path && *path != "-") {
       inputs.push_back(*path);
     }

@@ -82,7 +82,8 @@ Result<Request> RunCommand::make_request(const Engine& engine, const std::string
 // merely mentions such tokens is right without it. So say it, and change nothing.
 void RunCommand::note_plain_specials(const Engine& engine, const std::string& text,
                                      std::size_t num_tokens) const {
-  if (prompt_.chat || prompt_.parse_special || text.find("<|") == std::string::npos) {
+  if (prompt_.chat || prompt_.parse_special || prompt_.tokens ||
+      text.find("<|") == std::string::npos) {
     return;
   }
   const auto other = engine.tokenize(text, {.add_bos = !prompt_.no_bos, .parse_special = true});

@@ -49,8 +49,8 @@ constexpr ForeignFlag kForeignFlags[] = {
 
 // Flags whose value may be any text, also one that looks like a flag.
 bool takes_any_text(std::string_view flag) {
-  constexpr std::string_view kNames[] = {"-p",      "--prompt",      "-f",        "--file", "-m",
-                                         "--model", "--report-file", "--timeline"};
+  constexpr std::string_view kNames[] = {
+      "-p", "--prompt", "-f", "--file", "--tokens", "-m", "--model", "--report-file", "--timeline"};
   return std::find(std::begin(kNames), std::end(kNames), flag) != std::end(kNames);
 }
 
