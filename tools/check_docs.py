@@ -11,7 +11,7 @@ import re
 import sys
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
-DOCUMENTS = ("*.md", "docs/**/*.md", "tools/**/*.md", "models/*/*.md")
+DOCUMENTS = ("*.md", "docs/**/*.md", "tools/**/*.md", "bench/**/*.md", "models/*/*.md")
 TEST = re.compile(r"\b(?:TYPED_)?TEST(?:_F|_P)?\(\s*(\w+)\s*,\s*(\w+)\s*\)")
 FENCE = re.compile(r"^```cpp (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # Files have one of these in front; other names with a slash are paths of a build or of a model.

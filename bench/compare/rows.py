@@ -1,0 +1,42 @@
+"""What is compared, and the bars. A quantity is `measurement.name`, as in `8000.prefill_rate`."""
+from table import Row
+
+# Prefill: how much of the arithmetic limit the whole forward pass should reach (docs/results.md).
+LIMIT_SHARE = 0.8
+THREAD_EFFICIENCY = 0.9  # of as many times as there are threads
+COMPRESS_SHARE = 0.05
+
+
+def quantity_rows(lengths, budget):
+    """Rows beside a peer."""
+    longest = lengths[-1]
+    rows = [Row(f"prefill, {length:,} tokens", f"{length}.prefill_rate", f"{length}.prefill_rate",
+                "tokens/s", True, 1) for length in lengths]
+    rows.append(Row(f"prefill, {longest:,} tokens, full cache", f"{longest}.full_prefill_rate",
+                    f"{longest}.prefill_rate", "tokens/s", True, 1))
+    rows.append(Row(f"decode after {longest:,} tokens, budget {budget:,}",
+                    f"{longest}.decode_rate", f"{longest}.decode_rate", "tokens/s", True, 1))
+    rows.append(Row(f"decode after {longest:,} tokens, full cache",
+                    f"{longest}.full_decode_rate", f"{longest}.decode_rate", "tokens/s", True, 1))
+    rows.append(Row(f"peak resident set, {longest:,} tokens", f"{longest}.peak_bytes",
+                    f"{longest}.peak_bytes", "bytes", False, 1))
+    return rows
+
+
+def start_row(prompt_len):
+    return Row(f"start to first token, {prompt_len} tokens", "start.start_seconds",
+               "start.start_seconds", "seconds", False, 1)
+
+
+def own_rows(lengths, threads):
+    """Rows of TideKV alone."""
+    rows = [Row(f"share of the arithmetic limit, prefill of {length:,} tokens",
+                f"{length}.limit_share", None, "share", True, LIMIT_SHARE) for length in lengths]
+    longest = lengths[-1]
+    if threads > 1:
+        rows.append(Row(f"prefill of {longest:,} tokens, {threads} threads over one",
+                        f"{longest}.thread_speedup", None, "times", True,
+                        THREAD_EFFICIENCY * threads))
+    rows.append(Row(f"compression's share of the prefill of {longest:,} tokens",
+                    f"{longest}.compress_share", None, "share", False, COMPRESS_SHARE))
+    return rows
