@@ -192,6 +192,8 @@ def measure(options, lengths, folder):
              "llama_features": theirs["features"], "python": sys.version.split()[0],
              "exec_seconds": exec_seconds, "lengths": lengths, "decode": options.decode,
              "budget": options.budget, "load_before": os.getloadavg()}
+    if busy := busy_text(about):
+        say(busy)
     limit = []
     samples = take_turns(sides, measurements, options, limit)
     about |= {"load_after": os.getloadavg(), "peak_gflops": limit}
@@ -200,6 +202,15 @@ def measure(options, lengths, folder):
     add_limit_shares(samples["tidekv"], tidekv.shape, lengths, max(limit))
     note_first_tokens(tidekv, peers)
     return about, samples, peers
+
+
+def busy_text(about):
+    """Whoever waits longer for its threads loses more to other programs: no ratio survives them."""
+    load = about["load_before"][0]
+    if load < 0.5:
+        return ""
+    return (f"WARNING: other programs ran before and probably during this (load {load:.1f}): "
+            "the ratios do not hold.")
 
 
 def make_tables(options, lengths, samples, peers):
@@ -223,7 +234,8 @@ def markdown(about, tables):
             f"llama-cpp-python {about['llama_cpp_python']}; arithmetic limit "
             f"{max(about['peak_gflops']):.0f} GFLOP/s; a process that does nothing takes "
             f"{about['exec_seconds'] * 1e3:.1f} ms, which is added to llama.cpp's start.\n")
-    return "\n".join([head, *(markdown_table(results, program)
+    busy = busy_text(about)
+    return "\n".join([head, *([busy + "\n"] if busy else []), *(markdown_table(results, program)
                               for program, results in tables.items())])
 
 
