@@ -13,11 +13,12 @@ namespace {
 
 bool always_available() { return true; }
 
-constexpr std::array<BackendEntry, 3> kBackends = {{
+constexpr std::array<BackendEntry, 4> kBackends = {{
     {"cpu-avx512-bf16", cpu::avx512_bf16_available, cpu::avx512_bf16_suits, cpu::create_avx512_bf16,
      cpu::workspace_bytes},
     {"cpu-avx512", cpu::avx512_available, cpu::avx512_available, cpu::create_avx512,
      cpu::workspace_bytes},
+    {"cpu-avx2", cpu::avx2_available, cpu::avx2_available, cpu::create_avx2, cpu::workspace_bytes},
     {"cpu-portable", always_available, always_available, cpu::create_portable,
      cpu::workspace_bytes},
 }};

@@ -2,8 +2,8 @@
 // twice the work of a multiply-add in f32 where it runs at the same rate (AMD Zen 4 and later).
 #include "backend/cpu/avx512_bf16_products.h"
 
-#include "backend/cpu/avx512_tile.h"
-#include "backend/cpu/avx512_vectors.h"
+#include "backend/cpu/vector_tile.h"
+#include "backend/cpu/vectors.h"
 
 namespace tidekv::cpu::avx512 {
 namespace {

@@ -6,20 +6,11 @@
 // which the lanes of one register hold.
 #include "backend/cpu/avx512_blocks.h"
 
-#include "backend/cpu/avx512_vectors.h"
 #include "backend/cpu/block_type_switch.h"
+#include "backend/cpu/vector_blocks.h"
 
-namespace tidekv::cpu::avx512 {
+namespace tidekv::cpu {
 namespace {
-
-using Byte = unsigned char;
-
-// Scales and minima of a row: two for 32 elements, or sixteen for 256.
-constexpr std::int64_t kScaleFloats = kDotDepth / 16;
-
-// What was stored is loaded again where it is needed. The compiler would rather shuffle it out of
-// registers, or gather it with shuffles, and shuffles are what everything here waits for.
-inline void keep_in_memory(const void* at) { __asm__ volatile("" : : "r"(at) : "memory"); }
 
 inline __m128i load_16_bytes(const Byte* at) {
   return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
@@ -59,50 +50,6 @@ inline __mmask32 load_mask(const Byte* at) {
 inline __m512 to_floats(__m128i signed_bytes) {
   return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(signed_bytes));
 }
-
-// How a block is laid out, its size in bytes, how many scales and minima it has, and how one unit
-// of it (a block of 32, a half of a block of 256) becomes vectors. portable_blocks.cc describes the
-// bytes. Scales are read for several blocks before the first is used: from memory a scale comes
-// into all lanes by a load, without the shuffles that everything else waits for.
-template <BlockType kType>
-struct Format;
-
-// f16 numbers in front of 32 elements.
-template <std::int64_t kBlockBytes, std::int64_t kNumScales>
-struct SmallBlock {
-  static constexpr std::int64_t kBytes = kBlockBytes;
-  static constexpr std::int64_t kScales = kNumScales;
-  static constexpr int kUnits = 1;
-  static constexpr int kVectors = 2;  // of a unit
-
-  // Of one block, four floats: for many read_scales asks less of the units that convert, but what
-  // it writes in pieces is slow to load as a whole.
-  static void read_scales_alone(const Byte* block, float* to) {
-    int bits = 0;
-    __builtin_memcpy(&bits, block, kScales * sizeof(short));
-    _mm_store_ps(to, _mm_maskz_cvtph_ps(0x0F, _mm_cvtsi32_si128(bits)));
-  }
-
-  static void read_scales(const Byte* blocks, std::int64_t count, float* to) {
-    alignas(32) short bits[kDotDepth / 32 * kScales];
-    for (std::int64_t b = 0; b < count; ++b) {
-      __builtin_memcpy(bits + b * kScales, blocks + b * kBytes, kScales * sizeof(short));
-      keep_in_memory(bits);
-    }
-    for (std::int64_t i = 0; i < count * kScales; i += kLanes) {
-      const __m256i some = _mm256_load_si256(reinterpret_cast<const __m256i*>(bits + i));
-      _mm512_store_ps(to + i, _mm512_cvtph_ps(some));
-    }
-  }
-};
-
-template <std::int64_t kBlockBytes>
-struct SuperBlock {
-  static constexpr std::int64_t kBytes = kBlockBytes;
-  static constexpr std::int64_t kScales = 16;
-  static constexpr int kUnits = 2;
-  static constexpr int kVectors = 8;
-};
 
 template <>
 struct Format<BlockType::kQ80> : SmallBlock<34, 1> {
@@ -161,16 +108,11 @@ struct Format<BlockType::kQ51> : SmallBlock<24, 2> {
   }
 };
 
+constexpr int kUnits = 2;  // of a block of 256: its halves
+
 // Scales of the eight groups of a kQ4K or kQ5K block, then their minima.
 inline void read_group_scales(const Byte* block, float* to) {
-  std::uint32_t packed[3];
-  __builtin_memcpy(packed, block + 4, sizeof(packed));
-  const std::uint64_t low_scales = packed[0] & 0x3F3F3F3FU;
-  const std::uint64_t low_minima = packed[1] & 0x3F3F3F3FU;
-  const std::uint64_t scales = (packed[2] & 0x0F0F0F0FU) | (packed[0] >> 2 & 0x30303030U);
-  const std::uint64_t minima = (packed[2] >> 4 & 0x0F0F0F0FU) | (packed[1] >> 2 & 0x30303030U);
-  const __m128i bytes = _mm_set_epi64x(static_cast<long long>(low_minima | minima << 32),
-                                       static_cast<long long>(low_scales | scales << 32));
+  const __m128i bytes = group_scale_bytes(block);
   int both = 0;
   __builtin_memcpy(&both, block, sizeof(both));
   const __m512 of_block = _mm512_cvtph_ps(_mm256_set1_epi32(both));
@@ -180,10 +122,10 @@ inline void read_group_scales(const Byte* block, float* to) {
 }
 
 template <std::int64_t kBlockBytes>
-struct GroupedBlock : SuperBlock<kBlockBytes> {
+struct GroupedBlock : SuperBlock<kBlockBytes, kUnits> {
   static void read_scales(const Byte* blocks, std::int64_t count, float* to) {
     for (std::int64_t b = 0; b < count; ++b) {
-      read_group_scales(blocks + b * kBlockBytes, to + b * SuperBlock<kBlockBytes>::kScales);
+      read_group_scales(blocks + b * kBlockBytes, to + b * GroupedBlock::kScales);
     }
   }
 };
@@ -255,7 +197,7 @@ struct Format<BlockType::kQ5K> : GroupedBlock<176> {
 };
 
 template <>
-struct Format<BlockType::kQ6K> : SuperBlock<210> {
+struct Format<BlockType::kQ6K> : SuperBlock<210, kUnits> {
   static void read_scales(const Byte* blocks, std::int64_t count, float* to) {
     for (std::int64_t b = 0; b < count; ++b) {
       const Byte* block = blocks + b * kBytes;
@@ -284,109 +226,9 @@ struct Format<BlockType::kQ6K> : SuperBlock<210> {
   }
 };
 
-template <BlockType kType>
-void expand_row(const Byte* row, std::int64_t first, std::int64_t n, float* to) {
-  using Block = Format<kType>;
-  constexpr std::int64_t kUnitLen = Block::kVectors * kLanes;
-  alignas(64) float scales[kScaleFloats];
-  for (std::int64_t i = 0; i < n; i += kUnitLen) {
-    const std::int64_t unit = (first + i) / kUnitLen;
-    const Byte* block = row + unit / Block::kUnits * Block::kBytes;
-    if constexpr (Block::kUnits == 1) {
-      Block::read_scales_alone(block, scales);
-    } else {
-      Block::read_scales(block, 1, scales);
-    }
-    __m512 v[Block::kVectors];
-    Block::read(block, scales, unit % Block::kUnits, v);
-    TIDEKV_UNROLL
-    for (int j = 0; j < Block::kVectors; ++j) {
-      _mm512_storeu_ps(to + i + j * kLanes, v[j]);
-    }
-  }
-}
-
-// How far ahead of its use memory is asked for: measured, short of it the rows wait.
-constexpr std::int64_t kPrefetchBytes = 16384;
-
-// Vector j of the unit goes into sum (kFirst + j) % 4.
-template <BlockType kType, int kUnit, int kFirst>
-inline void add_unit(const Byte* block, const float* scales, const float* a,
-                     __m512 (&sums)[kSums]) {
-  using Block = Format<kType>;
-  __m512 v[Block::kVectors];
-  Block::read(block, scales, kUnit, v);
-  TIDEKV_UNROLL
-  for (int j = 0; j < Block::kVectors; ++j) {
-    const int to = (kFirst + j) % kSums;
-    sums[to] = _mm512_fmadd_ps(v[j], _mm512_loadu_ps(a + j * kLanes), sums[to]);
-  }
-}
-
-// Two blocks of 32, or one of 256.
-template <BlockType kType>
-struct Step {
-  using Block = Format<kType>;
-  static constexpr std::int64_t kLen = std::int64_t{2} * Block::kVectors * kLanes;
-  static constexpr std::int64_t kBytes = 2 / Block::kUnits * Block::kBytes;
-  static constexpr std::int64_t kScales = 2 / Block::kUnits * Block::kScales;
-
-  static void add(const Byte* row, const float* scales, const float* a, __m512 (&sums)[kSums]) {
-    add_unit<kType, 0, 0>(row, scales, a, sums);
-    if constexpr (Block::kUnits == 2) {
-      add_unit<kType, 1, 0>(row, scales, a + kLen / 2, sums);
-    } else {
-      add_unit<kType, 0, 2>(row + Block::kBytes, scales + Block::kScales, a + kLen / 2, sums);
-    }
-  }
-};
-
-// Asks for bytes that are needed soon. An address past the end of memory is no error.
-template <std::int64_t kBytes>
-inline void prefetch(const Byte* from) {
-  TIDEKV_UNROLL
-  for (std::int64_t i = 0; i < kBytes; i += 64) {
-    _mm_prefetch(reinterpret_cast<const char*>(from) + i, _MM_HINT_T0);
-  }
-}
-
-// kRows rows side by side, each by the same operations as alone: the sums of one row wait for one
-// another, and adding up their lanes takes as long as a short row.
-template <BlockType kType, int kRows>
-__m128 dot_rows(const Byte* row, std::int64_t stride_bytes, std::int64_t n, const float* a) {
-  using Step = Step<kType>;
-  constexpr std::int64_t kBlockLen = Step::kLen * Step::Block::kUnits / 2;
-  alignas(64) float scales[kRows][kScaleFloats];
-  __m512 sums[kRows][kSums];
-  TIDEKV_UNROLL
-  for (int r = 0; r < kRows; ++r) {
-    Step::Block::read_scales(row + r * stride_bytes, n / kBlockLen, scales[r]);
-    sums[r][0] = sums[r][1] = sums[r][2] = sums[r][3] = _mm512_setzero_ps();
-  }
-  std::int64_t i = 0;
-  std::int64_t scale = 0;
-  for (; i + Step::kLen <= n; i += Step::kLen) {
-    TIDEKV_UNROLL
-    for (int r = 0; r < kRows; ++r) {
-      const Byte* at = row + r * stride_bytes;
-      prefetch<Step::kBytes>(at + kPrefetchBytes);
-      Step::add(at, scales[r] + scale, a + i, sums[r]);
-    }
-    row += Step::kBytes;
-    scale += Step::kScales;
-  }
-  if constexpr (Step::Block::kUnits == 1) {
-    if (i < n) {
-      TIDEKV_UNROLL
-      for (int r = 0; r < kRows; ++r) {
-        add_unit<kType, 0, 0>(row + r * stride_bytes, scales[r] + scale, a + i, sums[r]);
-      }
-    }
-  }
-  return sums_of_rows<kRows>(sums);
-}
-
 }  // namespace
+
+namespace avx512 {
 
 void expand(const void* row, BlockType type, std::int64_t first, std::int64_t n, float* to) {
   with_block_type(type, [&]<BlockType kType>(BlockTag<kType>) {
@@ -395,18 +237,9 @@ void expand(const void* row, BlockType type, std::int64_t first, std::int64_t n,
 }
 
 void block_dots(const BlockRows& w, std::int64_t n, const float* a, Start start, float* sums) {
-  with_block_type(w.type, [&]<BlockType kType>(BlockTag<kType>) {
-    const auto* row = static_cast<const Byte*>(w.data);
-    std::int64_t r = 0;
-    for (; r + kRowsAtOnce <= w.rows; r += kRowsAtOnce) {
-      store_sums(dot_rows<kType, kRowsAtOnce>(row + r * w.stride_bytes, w.stride_bytes, n, a),
-                 kRowsAtOnce, start, sums + r);
-    }
-    for (; r < w.rows; ++r) {
-      store_sums(dot_rows<kType, 1>(row + r * w.stride_bytes, w.stride_bytes, n, a), 1, start,
-                 sums + r);
-    }
-  });
+  with_block_type(
+      w.type, [&]<BlockType kType>(BlockTag<kType>) { dot_blocks<kType>(w, n, a, start, sums); });
 }
 
-}  // namespace tidekv::cpu::avx512
+}  // namespace avx512
+}  // namespace tidekv::cpu

@@ -6,6 +6,10 @@
 #include "backend/cpu/operations.h"
 #include "base/checked_math.h"
 
+#ifdef TIDEKV_CPU_AVX2
+#include <cpuid.h>
+#endif
+
 namespace tidekv::cpu {
 namespace {
 
@@ -113,6 +117,30 @@ std::int64_t workspace_bytes(int num_threads, std::int64_t head_dim) {
 
 std::unique_ptr<Backend> create_portable(const BackendOptions& options) {
   return std::make_unique<CpuBackend>(options, kPortableKernels);
+}
+
+std::unique_ptr<Backend> create_avx2(const BackendOptions& options) {
+  TIDEKV_CHECK(avx2_available());
+#ifdef TIDEKV_CPU_AVX2
+  return std::make_unique<CpuBackend>(options, kAvx2Kernels);
+#else
+  return create_portable(options);
+#endif
+}
+
+// That the system saves the registers is part of the compiler's "avx2". F16C has no name that
+// every compiler knows, and needs no more of the system.
+bool avx2_available() {
+#ifdef TIDEKV_CPU_AVX2
+  unsigned eax = 0;
+  unsigned ebx = 0;
+  unsigned ecx = 0;
+  unsigned edx = 0;
+  return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 &&
+         __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+#else
+  return false;
+#endif
 }
 
 std::unique_ptr<Backend> create_avx512(const BackendOptions& options) {

@@ -104,6 +104,9 @@ struct Variant {
 
 constexpr Variant kVariants[] = {
     {"portable", [] { return true; }, &kPortableKernels, create_portable},
+#ifdef TIDEKV_CPU_AVX2
+    {"avx2", avx2_available, &kAvx2Kernels, create_avx2},
+#endif
 #ifdef TIDEKV_CPU_AVX512
     {"avx512", avx512_available, &kAvx512Kernels, create_avx512},
     {"avx512_bf16", avx512_bf16_available, &kAvx512Bf16Kernels, create_avx512_bf16},
@@ -147,7 +150,7 @@ TEST_P(CpuKernels, ExponentialIsWithinTwoUnitsInTheLastPlace) {
 TEST_P(CpuKernels, ExponentialsOfATileAreThoseOfSingleNumbers) {
   std::mt19937 random(1);
   std::uniform_real_distribution<float> uniform(-9.0F, 9.0F);
-  for (const std::int64_t n : {1, 15, 16, 17, 33, 63, 64, 255, 256}) {
+  for (const std::int64_t n : {1, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 255, 256}) {
     std::array<float, kKeyTile> products{};
     for (float& product : products) {
       product = uniform(random);
@@ -243,8 +246,8 @@ TEST_P(CpuKernels, PackingReadsNothingPastTheEndOfAMatrix) {
   std::vector<float> panel(static_cast<std::size_t>(kPanelDepth * kPanelCols));
   for (const Element type : {Element::kF32, Element::kF16, Element::kBF16}) {
     const std::int64_t bytes = type == Element::kF32 ? 4 : 2;
-    for (const std::int64_t rows : {1, 15, 16, 17, 31}) {
-      for (const std::int64_t cols : {1, 15, 16, 17, 31}) {
+    for (const std::int64_t rows : {1, 7, 9, 15, 16, 17, 31}) {
+      for (const std::int64_t cols : {1, 7, 9, 15, 16, 17, 31}) {
         const std::byte* matrix = memory.last(rows * cols * bytes);
         std::fill(panel.begin(), panel.end(), -1.0F);
         kernels().pack_columns(matrix, type, cols, rows, cols, panel.data());
@@ -268,7 +271,7 @@ TEST_P(CpuKernels, ProductsTouchNothingPastTheEndsOfTheirOperands) {
     return reinterpret_cast<float*>(memory.last(count * 4));
   };
   for (const std::int64_t rows : {1, 2, 3, 4, 7, 8}) {
-    for (const std::int64_t depth : {1, 2, 15, 16, 17, 31}) {
+    for (const std::int64_t depth : {1, 2, 7, 9, 15, 16, 17, 31}) {
       const float* panel = last_floats(right, depth * kPanelCols);
       std::vector<float> a(static_cast<std::size_t>(rows * kRowStride), 1.0F);
       kernels().multiply(a.data(), panel, rows, depth, Start::kZero,
@@ -287,7 +290,7 @@ TEST_P(CpuKernels, ProductsTouchNothingPastTheEndsOfTheirOperands) {
 TEST_P(CpuKernels, PackingWritesNothingPastTheEndOfAPanel) {
   const EndOfMemory memory;
   const std::vector<float> matrix(31 * 31);
-  for (const std::int64_t depth : {1, 2, 15, 16, 17, 31}) {
+  for (const std::int64_t depth : {1, 2, 7, 9, 15, 16, 17, 31}) {
     auto* panel = reinterpret_cast<float*>(memory.last(depth * kPanelCols * 4));
     for (const Element type : {Element::kF32, Element::kF16, Element::kBF16}) {
       for (const std::int64_t rows : {1, 16, 17, 31}) {
@@ -343,7 +346,7 @@ TEST_P(CpuKernels, RowsOfActivationsEndWhereTheyEnd) {
   const EndOfMemory memory;
   const EndOfMemory other;
   const float one = 1.0F;
-  for (const std::int64_t n : {1, 2, 15, 17, 31}) {
+  for (const std::int64_t n : {1, 2, 7, 9, 15, 17, 31}) {
     const std::int64_t bytes = n * 2;
     kernels().rms_norm(memory.last(bytes), Element::kBF16, other.last(bytes), Element::kF16, n,
                        1e-5F, memory.last(bytes));
@@ -386,7 +389,7 @@ TEST_P(CpuKernels, InfiniteValuesOfUnseenKeysLeaveEarlierRowsUnchanged) {
 
 // 1 + 2^-12 squared is 1 + 2^-11 + 2^-24. Added to -(1 + 2^-11) it leaves 2^-24, unless it was
 // rounded first.
-TEST_P(CpuKernels, MultiplyAddsRoundOnceInAvx512AndTwiceInPortable) {
+TEST_P(CpuKernels, MultiplyAddsRoundOnceInVectorsAndTwiceInPortable) {
   const float a[2] = {1.0F, 1.0F + 0x1p-12F};
   std::vector<float> panel(2 * kPanelCols, 0.0F);
   panel[0] = -(1.0F + 0x1p-11F);

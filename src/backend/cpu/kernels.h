@@ -141,6 +141,9 @@ struct Kernels {
 };
 
 extern const Kernels kPortableKernels;
+#ifdef TIDEKV_CPU_AVX2
+extern const Kernels kAvx2Kernels;
+#endif
 #ifdef TIDEKV_CPU_AVX512
 extern const Kernels kAvx512Kernels;
 extern const Kernels kAvx512Bf16Kernels;  // with bf16_pairs

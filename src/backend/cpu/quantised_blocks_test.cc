@@ -51,25 +51,33 @@ struct Blocks {
   std::vector<float> values;
 };
 
-class QuantisedBlocks : public testing::TestWithParam<const Kernels*> {
- protected:
-  const Kernels& kernels() const { return *GetParam(); }
+struct Table {
+  const char* name;
+  const Kernels* kernels;
 };
 
-std::vector<const Kernels*> available_kernels() {
-  std::vector<const Kernels*> tables = {&kPortableKernels};
+class QuantisedBlocks : public testing::TestWithParam<Table> {
+ protected:
+  const Kernels& kernels() const { return *GetParam().kernels; }
+};
+
+std::vector<Table> available_tables() {
+  std::vector<Table> tables = {{"portable", &kPortableKernels}};
+#ifdef TIDEKV_CPU_AVX2
+  if (avx2_available()) {
+    tables.push_back({"avx2", &kAvx2Kernels});
+  }
+#endif
 #ifdef TIDEKV_CPU_AVX512
   if (avx512_available()) {
-    tables.push_back(&kAvx512Kernels);
+    tables.push_back({"avx512", &kAvx512Kernels});
   }
 #endif
   return tables;
 }
 
-INSTANTIATE_TEST_SUITE_P(On, QuantisedBlocks, testing::ValuesIn(available_kernels()),
-                         [](const auto& kernels) {
-                           return kernels.param == &kPortableKernels ? "portable" : "avx512";
-                         });
+INSTANTIATE_TEST_SUITE_P(On, QuantisedBlocks, testing::ValuesIn(available_tables()),
+                         [](const auto& table) { return table.param.name; });
 
 TEST_P(QuantisedBlocks, ExpandToTheBitsThatGgufReads) {
   for (const TestedType& tested : kTypes) {
