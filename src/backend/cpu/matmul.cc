@@ -97,12 +97,14 @@ void accumulate_depth(const Kernels& kernels, DeviceView a, DeviceView w, const 
     products.load_row(address(a, block.row + r, k), element_of(a.dtype()), depth,
                       scratch.a + r * kRowStride);
   }
+  // Strips of equal height: a low one at the end would not keep the multipliers busy.
+  const std::int64_t strip_rows = ceil_div(block.rows, ceil_div(block.rows, kStripRows));
   for (std::int64_t c = 0; c < block.cols; c += kPanelCols) {
     pack_weights(kernels, products, w, block.col + c, std::min(kPanelCols, block.cols - c), k,
                  depth, scratch);
-    for (std::int64_t r = 0; r < block.rows; r += kStripRows) {
+    for (std::int64_t r = 0; r < block.rows; r += strip_rows) {
       products.multiply(scratch.a + r * kRowStride, scratch.panel,
-                        std::min(kStripRows, block.rows - r), products.num_units(depth),
+                        std::min(strip_rows, block.rows - r), products.num_units(depth),
                         k == 0 ? Start::kZero : Start::kAdd, scratch.sums + r * kMaxCols + c,
                         kMaxCols);
     }
