@@ -279,10 +279,47 @@ TEST_P(CpuKernels, ProductsTouchNothingPastTheEndsOfTheirOperands) {
       for (const Element type : {Element::kF32, Element::kF16, Element::kBF16}) {
         const std::int64_t bytes = type == Element::kF32 ? 4 : 2;
         const ElementRows matrix{left.last(rows * depth * bytes), type, depth, rows};
-        kernels().dots(matrix, depth, last_floats(right, depth), Start::kAdd,
-                       last_floats(out, rows));
-        kernels().add_rows(matrix, depth, last_floats(right, rows), last_floats(out, depth));
+        for (const std::int64_t count : {1, 2, 3, 4, 5}) {
+          const FloatRows factors{last_floats(right, count * depth), depth, count};
+          const FloatRows sums{last_floats(out, count * rows), rows, count};
+          kernels().dots(matrix, depth, factors, Start::kAdd, sums);
+          const FloatRows row_factors{last_floats(right, count * rows), rows, count};
+          const FloatRows columns{last_floats(out, count * depth), depth, count};
+          kernels().add_rows(matrix, depth, row_factors, columns);
+        }
       }
+    }
+  }
+}
+
+// Queries that share keys are summed side by side, each as alone.
+TEST_P(CpuKernels, SumsDependOnTheirOwnFactorsOnly) {
+  constexpr std::int64_t kRows = 37;
+  constexpr std::int64_t kDepth = 75;
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  std::vector<float> matrix(kRows * kDepth);
+  std::vector<float> factors(8 * kDepth);
+  for (std::vector<float>* values : {&matrix, &factors}) {
+    std::generate(values->begin(), values->end(), [&] { return normal(random); });
+  }
+  const ElementRows rows{matrix.data(), Element::kF32, kDepth, kRows};
+  for (const std::int64_t count : {1, 2, 3, 4, 5, 7, 8}) {
+    std::vector<float> dots(static_cast<std::size_t>(count * kRows), 1.0F);
+    std::vector<float> sums(static_cast<std::size_t>(count * kDepth), 1.0F);
+    kernels().dots(rows, kDepth, {factors.data(), kDepth, count}, Start::kAdd,
+                   {dots.data(), kRows, count});
+    kernels().add_rows(rows, kDepth, {factors.data(), kDepth, count}, {sums.data(), kDepth, count});
+    for (std::int64_t v = 0; v < count; ++v) {
+      std::vector<float> dots_alone(kRows, 1.0F);
+      std::vector<float> sums_alone(kDepth, 1.0F);
+      const FloatRows own{factors.data() + v * kDepth, 0, 1};
+      kernels().dots(rows, kDepth, own, Start::kAdd, {dots_alone.data(), 0, 1});
+      kernels().add_rows(rows, kDepth, own, {sums_alone.data(), 0, 1});
+      EXPECT_EQ(std::memcmp(dots_alone.data(), dots.data() + v * kRows, kRows * 4), 0)
+          << v << " of " << count;
+      EXPECT_EQ(std::memcmp(sums_alone.data(), sums.data() + v * kDepth, kDepth * 4), 0)
+          << v << " of " << count;
     }
   }
 }

@@ -45,13 +45,16 @@ struct Partial {
   float* sum;  // [head_dim], undivided
 };
 
-// Scratch of one thread, then the partial results of all, which the first thread's slice holds.
+// Scratch of one thread; behind it the first thread's slice holds the partial results of all.
 struct Scratch {
-  float* query;     // [head_dim]
-  float* products;  // [kKeyTile]
+  FloatRows queries;   // [kMaxHeads, head_dim]
+  FloatRows products;  // [kMaxHeads, kKeyTile], then the probabilities
 
-  static constexpr std::int64_t kFloats = kPanelDepth + kKeyTile;
-  explicit Scratch(float* base) : query(base), products(base + kPanelDepth) {}
+  static constexpr std::int64_t kFloats = kMaxHeads * (kPanelDepth + kKeyTile);
+  explicit Scratch(float* base)
+      : queries{base, kPanelDepth, kMaxHeads},
+        products{base + kMaxHeads * kPanelDepth, kKeyTile, kMaxHeads} {}
+  void keep(std::int64_t heads) { queries.rows = products.rows = heads; }
 };
 
 class Partials {
@@ -66,9 +69,13 @@ class Partials {
 
   // Head blocks there is room for.
   std::int64_t num_blocks() const { return num_blocks_; }
-  Partial at(std::int64_t block, std::int64_t head, std::int64_t part) const {
-    float* floats = base_ + ((block * kMaxHeads + head) * kMaxParts + part) * floats_each_;
+  Partial at(std::int64_t block, std::int64_t part, std::int64_t head) const {
+    float* floats = base_ + ((block * kMaxParts + part) * kMaxHeads + head) * floats_each_;
     return {reinterpret_cast<RunningSoftmax*>(floats), floats + kSoftmaxFloats};
+  }
+  // The sums of all heads of a part.
+  FloatRows sums(std::int64_t block, std::int64_t part) const {
+    return {at(block, part, 0).sum, floats_each_, kMaxHeads};
   }
 
  private:
@@ -100,26 +107,30 @@ ElementRows rows_of(const Operands& operands, DeviceView slab, std::int64_t firs
   return {address(slab, first), operands.shape.type, operands.shape.head_dim, count};
 }
 
-// One query head over one part of the keys.
-void sum_part(const Operands& operands, const HeadBlock& block, std::int64_t g, KeyRange keys,
-              const Scratch& scratch, const Partial& to) {
+// The query heads of a block over one part of the keys.
+void sum_part(const Operands& operands, const HeadBlock& block, KeyRange keys, Scratch scratch,
+              RunningSoftmax (&softmax)[kMaxHeads], FloatRows sums) {
   const auto& [kernels, shape, q, kv] = operands;
-  kernels.widen(operands.query(block, g), shape.type, shape.head_dim, scratch.query);
-  std::fill_n(to.sum, shape.head_dim, 0.0F);
-  RunningSoftmax softmax;
+  scratch.keep(block.count);
+  sums.rows = block.count;
+  for (std::int64_t g = 0; g < block.count; ++g) {
+    kernels.widen(operands.query(block, g), shape.type, shape.head_dim, scratch.queries.row(g));
+    std::fill_n(sums.row(g), shape.head_dim, 0.0F);
+  }
   for (std::int64_t begin = keys.begin; begin < keys.end; begin += kKeyTile) {
     const std::int64_t len = std::min(kKeyTile, keys.end - begin);
     const std::int64_t slot = operands.head(block).offset + begin;
-    kernels.dots(rows_of(operands, kv.keys, slot, len), shape.head_dim, scratch.query, Start::kZero,
-                 scratch.products);
-    const float shrink = softmax.take(kernels, shape.scale, scratch.products, len);
-    if (shrink != 1.0F) {
-      kernels.multiply_by(to.sum, shape.head_dim, shrink);
+    kernels.dots(rows_of(operands, kv.keys, slot, len), shape.head_dim, scratch.queries,
+                 Start::kZero, scratch.products);
+    for (std::int64_t g = 0; g < block.count; ++g) {
+      const float shrink = softmax[g].take(kernels, shape.scale, scratch.products.row(g), len);
+      if (shrink != 1.0F) {
+        kernels.multiply_by(sums.row(g), shape.head_dim, shrink);
+      }
     }
     kernels.add_rows(rows_of(operands, kv.values, slot, len), shape.head_dim, scratch.products,
-                     to.sum);
+                     sums);
   }
-  *to.softmax = softmax;
 }
 
 // All parts of one query head into its output, in place of its query.
@@ -127,9 +138,9 @@ void combine(const Operands& operands, const HeadBlock& block, std::int64_t g,
              const Partials& partials, std::int64_t slot) {
   const auto& [kernels, shape, q, kv] = operands;
   const std::int64_t count = operands.parts(block).count;
-  const Partial all = partials.at(slot, g, 0);
+  const Partial all = partials.at(slot, 0, g);
   for (std::int64_t part = 1; part < count; ++part) {
-    const Partial next = partials.at(slot, g, part);
+    const Partial next = partials.at(slot, part, g);
     const float max = std::max(all.softmax->max, next.softmax->max);
     const float shrink = RunningSoftmax::shrink(kernels, all.softmax->max, max);
     const float next_shrink = RunningSoftmax::shrink(kernels, next.softmax->max, max);
@@ -161,13 +172,15 @@ void attend_row_by_row(const Context& context, DeviceView q, const KvView& kv) {
     context.pool.parallel_for(count * kMaxParts, [&](std::int64_t task, int thread) {
       const HeadBlock block = block_at(first + task / kMaxParts);
       const std::int64_t part = task % kMaxParts;
-      const Scratch scratch(context.scratch(thread, Scratch::kFloats));
       if (part >= operands.parts(block).count) {
         return;
       }
+      RunningSoftmax softmax[kMaxHeads];
+      sum_part(operands, block, operands.parts(block).at(part),
+               Scratch(context.scratch(thread, Scratch::kFloats)), softmax,
+               partials.sums(task / kMaxParts, part));
       for (std::int64_t g = 0; g < block.count; ++g) {
-        sum_part(operands, block, g, operands.parts(block).at(part), scratch,
-                 partials.at(task / kMaxParts, g, part));
+        *partials.at(task / kMaxParts, part, g).softmax = softmax[g];
       }
     });
     for (std::int64_t slot = 0; slot < count; ++slot) {

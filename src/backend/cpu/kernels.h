@@ -34,6 +34,15 @@ struct ElementRows {
   std::int64_t rows = 0;
 };
 
+// Rows of f32 numbers to compute with or to write.
+struct FloatRows {
+  float* data = nullptr;
+  std::int64_t stride = 0;  // floats between rows
+  std::int64_t rows = 0;
+
+  float* row(std::int64_t r) const { return data + r * stride; }
+};
+
 // What a product starts from.
 enum class Start : std::uint8_t {
   kZero,      // C = A B
@@ -96,14 +105,16 @@ struct Kernels {
   // products and their sums are rounded one after the other, subnormal numbers count as 0.
   const Products* bf16_pairs = nullptr;
 
-  // --- products with rows as they are stored, for a single row of activations ---
+  // --- products with rows as they are stored, for a few rows of activations ---
 
-  // sums[r] = (or +=) the first n elements of row r times a, n <= kDotDepth. Start is kZero or
-  // kAdd. A sum's bits depend on its row and `a` only.
-  void (*dots)(const ElementRows& rows, std::int64_t n, const float* a, Start start, float* sums);
-  // sum[i] += factors[r] * element i of row r, over all rows, for i < n. An element's bits depend
-  // on its column and the factors only.
-  void (*add_rows)(const ElementRows& rows, std::int64_t n, const float* factors, float* sum);
+  // sums.row(v)[r] = (or +=) the first n elements of row r times a.row(v), n <= kDotDepth. Start is
+  // kZero or kAdd. A sum's bits depend on its row and its row of `a` only.
+  void (*dots)(const ElementRows& rows, std::int64_t n, const FloatRows& a, Start start,
+               const FloatRows& sums);
+  // sums.row(v)[i] += factors.row(v)[r] * element i of row r, over all rows, for i < n. A sum's
+  // bits depend on its column and its row of factors only.
+  void (*add_rows)(const ElementRows& rows, std::int64_t n, const FloatRows& factors,
+                   const FloatRows& sums);
 
   // --- block-quantised rows ---
 
@@ -111,7 +122,7 @@ struct Kernels {
   // rounded to f32 (the product is exact). `first` and `n` are multiples of 32, for blocks of 256
   // of 128.
   void (*expand)(const void* row, BlockType type, std::int64_t first, std::int64_t n, float* to);
-  // As dots, with elements as expand gives them; whole blocks.
+  // As dots for one row, with elements as expand gives them; whole blocks.
   void (*block_dots)(const BlockRows& w, std::int64_t n, const float* a, Start start, float* sums);
 
   // --- softmax; s holds query-key products, a logit is s * scale, n is at least 1 ---

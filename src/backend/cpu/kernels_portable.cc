@@ -246,26 +246,34 @@ void multiply(const float* a, const float* panel, std::int64_t rows, std::int64_
 }
 
 // Lane i of a row goes into sum i % 64, so that a sum is a 64th of a row long.
-void dots(const ElementRows& rows, std::int64_t n, const float* a, Start start, float* sums) {
+void dots(const ElementRows& rows, std::int64_t n, const FloatRows& a, Start start,
+          const FloatRows& sums) {
   constexpr std::int64_t kSums = 64;
   with_element(rows.type, [&]<Element kType>(Constant<kType>) {
     for (std::int64_t r = 0; r < rows.rows; ++r) {
       const auto* row = static_cast<const std::byte*>(rows.data) +
                         r * rows.stride * std::int64_t{sizeof(typename Storage<kType>::Bits)};
-      float lanes[kSums] = {};
-      for_lanes<kSums>(
-          n, [&](std::int64_t i, std::int64_t lane) { lanes[lane] += load<kType>(row, i) * a[i]; });
-      const float sum = sum_lanes(lanes);
-      sums[r] = start == Start::kZero ? sum : sums[r] + sum;
+      for (std::int64_t v = 0; v < a.rows; ++v) {
+        float lanes[kSums] = {};
+        for_lanes<kSums>(n, [&](std::int64_t i, std::int64_t lane) {
+          lanes[lane] += load<kType>(row, i) * a.row(v)[i];
+        });
+        const float sum = sum_lanes(lanes);
+        float& to = sums.row(v)[r];
+        to = start == Start::kZero ? sum : to + sum;
+      }
     }
   });
 }
 
-void add_rows(const ElementRows& rows, std::int64_t n, const float* factors, float* sum) {
+void add_rows(const ElementRows& rows, std::int64_t n, const FloatRows& factors,
+              const FloatRows& sums) {
   with_element(rows.type, [&]<Element kType>(Constant<kType>) {
     for (std::int64_t r = 0; r < rows.rows; ++r) {
-      for (std::int64_t i = 0; i < n; ++i) {
-        sum[i] += factors[r] * load<kType>(rows.data, r * rows.stride + i);
+      for (std::int64_t v = 0; v < factors.rows; ++v) {
+        for (std::int64_t i = 0; i < n; ++i) {
+          sums.row(v)[i] += factors.row(v)[r] * load<kType>(rows.data, r * rows.stride + i);
+        }
       }
     }
   });

@@ -125,7 +125,7 @@ void accumulate_dots(const Kernels& kernels, DeviceView a, DeviceView w, const B
       kernels.block_dots(rows, depth, scratch.a, start, sums);
     } else {
       const ElementRows rows{address(w, block.col, k), element_of(w.dtype()), w.cols(), block.cols};
-      kernels.dots(rows, depth, scratch.a, start, sums);
+      kernels.dots(rows, depth, {scratch.a, 0, 1}, start, {sums, 0, 1});
     }
   }
 }

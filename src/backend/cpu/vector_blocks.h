@@ -128,18 +128,6 @@ struct Step {
   }
 };
 
-// How far ahead of its use memory is asked for: measured, short of it the rows wait.
-constexpr std::int64_t kPrefetchBytes = 16384;
-
-// Asks for bytes that are needed soon. An address past the end of memory is no error.
-template <std::int64_t kBytes>
-inline void prefetch(const Byte* from) {
-  TIDEKV_UNROLL
-  for (std::int64_t i = 0; i < kBytes; i += 64) {
-    _mm_prefetch(reinterpret_cast<const char*>(from) + i, _MM_HINT_T0);
-  }
-}
-
 // kRows rows side by side, each by the same operations as alone: the sums of one row wait for one
 // another, and adding up their lanes takes as long as a short row.
 template <BlockType kType, int kRows>
@@ -160,7 +148,7 @@ void dot_block_rows(const Byte* row, std::int64_t stride_bytes, std::int64_t n, 
     TIDEKV_UNROLL
     for (int r = 0; r < kRows; ++r) {
       const Byte* at = row + r * stride_bytes;
-      prefetch<Step::kBytes>(at + kPrefetchBytes);
+      prefetch<Step::kBytes>(reinterpret_cast<const char*>(at));
       Step::template add<0, Step::kUnits>(at, scales[r] + scale, a + i, sums[r]);
     }
     row += Step::kBytes;
@@ -183,9 +171,11 @@ void dot_block_rows(const Byte* row, std::int64_t stride_bytes, std::int64_t n, 
 template <BlockType kType>
 void dot_blocks(const BlockRows& w, std::int64_t n, const float* a, Start start, float* sums) {
   const auto* first = static_cast<const Byte*>(w.data);
-  sum_rows(w.rows, start, sums, [&]<int kRows>(Count<kRows>, std::int64_t r, Vector* totals) {
-    dot_block_rows<kType, kRows>(first + r * w.stride_bytes, w.stride_bytes, n, a, totals);
-  });
+  sum_rows<1>(w.rows, start, {sums, 0, 1},
+              [&]<int kRows>(Count<kRows>, std::int64_t r, Totals<1>& totals, int at) {
+                dot_block_rows<kType, kRows>(first + r * w.stride_bytes, w.stride_bytes, n, a,
+                                             totals[0] + at);
+              });
 }
 
 }  // namespace

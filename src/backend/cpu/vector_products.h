@@ -95,105 +95,139 @@ struct FusedMultiplyAdd {
   static Vector add(Vector sum, Vector factor, Vector b) { return multiply_add(factor, b, sum); }
 };
 
-// kRows rows side by side, each by the same operations as alone.
-template <Element kType, int kRows>
-inline void dot_rows(const char* row, std::int64_t stride_bytes, std::int64_t n, const float* a,
-                     Vector* totals) {
-  Vector sums[kRows][kSums];
+// kRows rows side by side with kFactors rows of factors, each by the same operations as alone.
+template <Element kType, int kRows, int kFactors>
+inline void dot_rows(const char* row, std::int64_t stride_bytes, std::int64_t n, const FloatRows& a,
+                     Totals<kFactors>& totals, int at) {
+  Vector sums[kRows][kFactors][kSums];
   TIDEKV_UNROLL
-  for (int r = 0; r < kRows; ++r) {
-    sums[r][0] = sums[r][1] = sums[r][2] = sums[r][3] = zeros();
+  for (int i = 0; i < kRows * kFactors * kSums; ++i) {
+    sums[i / kSums / kFactors][i / kSums % kFactors][i % kSums] = zeros();
   }
+  const auto add_vectors = [&](std::int64_t i, LaneMask mask, int j) {
+    TIDEKV_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      const Vector elements = load<kType>(row + r * stride_bytes, i, mask);
+      TIDEKV_UNROLL
+      for (int v = 0; v < kFactors; ++v) {
+        const Vector factors = load<Element::kF32>(a.row(v), i, mask);
+        sums[r][v][j] = multiply_add(elements, factors, sums[r][v][j]);
+      }
+    }
+  };
   std::int64_t i = 0;
   for (; i + kSums * kLanes <= n; i += kSums * kLanes) {
     TIDEKV_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      prefetch<kSums * kLanes * kElementBytes<kType>>(row + r * stride_bytes +
+                                                      i * kElementBytes<kType>);
+    }
+    TIDEKV_UNROLL
     for (int j = 0; j < kSums; ++j) {
-      const Vector factors = load<Element::kF32>(a, i + j * kLanes);
-      TIDEKV_UNROLL
-      for (int r = 0; r < kRows; ++r) {
-        const Vector elements = load<kType>(row + r * stride_bytes, i + j * kLanes);
-        sums[r][j] = multiply_add(elements, factors, sums[r][j]);
-      }
+      add_vectors(i + j * kLanes, kAllLanes, j);
     }
   }
   TIDEKV_UNROLL
   for (int j = 0; j < kSums; ++j) {
     if (i < n) {
-      const LaneMask mask = first_lanes(n - i);
-      const Vector factors = load<Element::kF32>(a, i, mask);
-      TIDEKV_UNROLL
-      for (int r = 0; r < kRows; ++r) {
-        sums[r][j] =
-            multiply_add(load<kType>(row + r * stride_bytes, i, mask), factors, sums[r][j]);
-      }
+      add_vectors(i, first_lanes(n - i), j);
       i += kLanes;
     }
   }
   TIDEKV_UNROLL
-  for (int r = 0; r < kRows; ++r) {
-    totals[r] = add_up(sums[r]);
+  for (int v = 0; v < kFactors; ++v) {
+    TIDEKV_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      totals[v][at + r] = add_up(sums[r][v]);
+    }
   }
 }
 
-void dots(const ElementRows& rows, std::int64_t n, const float* a, Start start, float* sums) {
+void dots(const ElementRows& rows, std::int64_t n, const FloatRows& a, Start start,
+          const FloatRows& sums) {
   with_element(rows.type, [&]<Element kType>(Constant<kType>) {
     const std::int64_t stride_bytes = rows.stride * kElementBytes<kType>;
     const auto* first = static_cast<const char*>(rows.data);
-    sum_rows(rows.rows, start, sums, [&]<int kRows>(Count<kRows>, std::int64_t r, Vector* totals) {
-      dot_rows<kType, kRows>(first + r * stride_bytes, stride_bytes, n, a, totals);
+    for_factors(a.rows, [&]<int kFactors>(Count<kFactors>, std::int64_t v) {
+      const FloatRows factors = from_row(a, v);
+      sum_rows<kFactors>(
+          rows.rows, start, from_row(sums, v),
+          [&]<int kRows>(Count<kRows>, std::int64_t r, Totals<kFactors>& totals, int at) {
+            dot_rows<kType, kRows, kFactors>(first + r * stride_bytes, stride_bytes, n, factors,
+                                             totals, at);
+          });
     });
   });
 }
 
-constexpr int kColumnVectors = 4;
+// Vectors of columns that are summed together for kFactors rows of factors.
+template <int kFactors>
+constexpr int kColumnVectors = kFactors * 2 <= kRowsTogether ? 4 : 2;
 
-// The first `cols` columns of the sum, at most kColumnVectors vectors, from `first` on. Even and
+// The first `cols` columns of the sums, at most kColumnVectors vectors, from `first` on. Even and
 // odd rows are summed apart: a sum of one chain would wait for itself.
-template <Element kType>
+template <Element kType, int kFactors>
 inline void add_columns(const ElementRows& rows, std::int64_t first, std::int64_t cols,
-                        const float* factors, float* sum) {
-  LaneMask masks[kColumnVectors];
-  Vector even[kColumnVectors];
-  Vector odd[kColumnVectors];
+                        const FloatRows& factors, const FloatRows& sums) {
+  constexpr int kVectors = kColumnVectors<kFactors>;
+  LaneMask masks[kVectors];
+  Vector parts[2][kFactors][kVectors];  // of even rows, of odd ones
   TIDEKV_UNROLL
-  for (int j = 0; j < kColumnVectors; ++j) {
+  for (int j = 0; j < kVectors; ++j) {
     masks[j] = first_lanes(cols - j * kLanes);
-    even[j] = load<Element::kF32>(sum, j * kLanes, masks[j]);
-    odd[j] = zeros();
+    TIDEKV_UNROLL
+    for (int v = 0; v < kFactors; ++v) {
+      parts[0][v][j] = load<Element::kF32>(sums.row(v) + first, j * kLanes, masks[j]);
+      parts[1][v][j] = zeros();
+    }
   }
   const std::int64_t stride_bytes = rows.stride * kElementBytes<kType>;
   const auto* row = static_cast<const char*>(rows.data) + first * kElementBytes<kType>;
+  const auto add_row = [&](std::int64_t r, int part) {
+    prefetch<kVectors * kLanes * kElementBytes<kType>>(row);
+    TIDEKV_UNROLL
+    for (int j = 0; j < kVectors; ++j) {
+      const Vector elements = load<kType>(row, j * kLanes, masks[j]);
+      TIDEKV_UNROLL
+      for (int v = 0; v < kFactors; ++v) {
+        parts[part][v][j] = multiply_add(elements, all_lanes(factors.row(v)[r]), parts[part][v][j]);
+      }
+    }
+    row += stride_bytes;
+  };
   std::int64_t r = 0;
   for (; r + 2 <= rows.rows; r += 2) {
-    TIDEKV_UNROLL
-    for (int j = 0; j < kColumnVectors; ++j) {
-      even[j] =
-          multiply_add(load<kType>(row, j * kLanes, masks[j]), all_lanes(factors[r]), even[j]);
-      odd[j] = multiply_add(load<kType>(row + stride_bytes, j * kLanes, masks[j]),
-                            all_lanes(factors[r + 1]), odd[j]);
-    }
-    row += 2 * stride_bytes;
+    add_row(r, 0);
+    add_row(r + 1, 1);
+  }
+  if (r < rows.rows) {
+    add_row(r, 0);
   }
   TIDEKV_UNROLL
-  for (int j = 0; j < kColumnVectors; ++j) {
-    if (r < rows.rows) {
-      even[j] =
-          multiply_add(load<kType>(row, j * kLanes, masks[j]), all_lanes(factors[r]), even[j]);
+  for (int v = 0; v < kFactors; ++v) {
+    TIDEKV_UNROLL
+    for (int j = 0; j < kVectors; ++j) {
+      store<Element::kF32>(add(parts[0][v][j], parts[1][v][j]), sums.row(v) + first, j * kLanes,
+                           masks[j]);
     }
-    store<Element::kF32>(add(even[j], odd[j]), sum, j * kLanes, masks[j]);
   }
 }
 
-void add_rows(const ElementRows& rows, std::int64_t n, const float* factors, float* sum) {
-  constexpr std::int64_t kCols = kColumnVectors * kLanes;
+void add_rows(const ElementRows& rows, std::int64_t n, const FloatRows& factors,
+              const FloatRows& sums) {
   with_element(rows.type, [&]<Element kType>(Constant<kType>) {
-    std::int64_t i = 0;
-    for (; i + kCols <= n; i += kCols) {  // the masks known, no tests inside
-      add_columns<kType>(rows, i, kCols, factors, sum + i);
-    }
-    if (i < n) {
-      add_columns<kType>(rows, i, n - i, factors, sum + i);
-    }
+    for_factors(factors.rows, [&]<int kFactors>(Count<kFactors>, std::int64_t v) {
+      constexpr std::int64_t kCols = std::int64_t{kColumnVectors<kFactors>} * kLanes;
+      const FloatRows some = from_row(factors, v);
+      const FloatRows to = from_row(sums, v);
+      std::int64_t i = 0;
+      for (; i + kCols <= n; i += kCols) {  // the masks known, no tests inside
+        add_columns<kType, kFactors>(rows, i, kCols, some, to);
+      }
+      if (i < n) {
+        add_columns<kType, kFactors>(rows, i, n - i, some, to);
+      }
+    });
   });
 }
 

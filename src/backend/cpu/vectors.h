@@ -81,30 +81,84 @@ inline __m128 sums_of(const Vector (&x)[kRowsAtOnce]) {
   return _mm_add_ps(_mm_add_ps(quarters[0], quarters[2]), _mm_add_ps(quarters[1], quarters[3]));
 }
 
-// sums[r] = (or +=) what dot says of row r, for all rows. dot(Count<kCount>{}, row, totals) leaves
-// kCount rows' sums in the lanes of as many vectors, each row's by the same operations as alone.
+// Asks for kBytes that are needed soon behind `from`: so far ahead that they are there in time, as
+// measured. An address past the end of memory is no error.
+template <std::int64_t kBytes>
+inline void prefetch(const char* from) {
+  constexpr std::int64_t kAhead = 16384;
+  TIDEKV_UNROLL
+  for (std::int64_t i = 0; i < kBytes; i += 64) {
+    _mm_prefetch(from + kAhead + i, _MM_HINT_T0);
+  }
+}
+
 template <int kCount>
 struct Count {};
 
-template <typename Dot>
-inline void sum_rows(std::int64_t rows, Start start, float* sums, const Dot& dot) {
+// Sums of four rows with each of kFactors rows of factors, in the lanes of a vector each.
+template <int kFactors>
+using Totals = Vector[kFactors][kRowsAtOnce];
+
+// sums.row(v)[r] = (or +=) what dot says of row r and row v of the factors, for all rows.
+// dot(Count<kCount>{}, row, totals, at) leaves kCount rows' sums in totals[v][at] and behind, each
+// by the same operations as alone.
+template <int kFactors, typename Dot>
+inline void sum_rows(std::int64_t rows, Start start, const FloatRows& sums, const Dot& dot) {
+  constexpr int kTogether = kRowsTogether > kFactors ? kRowsTogether / kFactors : 1;
   std::int64_t r = 0;
   for (; r + kRowsAtOnce <= rows; r += kRowsAtOnce) {
-    Vector totals[kRowsAtOnce];
+    Totals<kFactors> totals;
     TIDEKV_UNROLL
-    for (int j = 0; j < kRowsAtOnce; j += kRowsTogether) {
-      dot(Count<kRowsTogether>{}, r + j, totals + j);
+    for (int at = 0; at < kRowsAtOnce; at += kTogether) {
+      dot(Count<kTogether>{}, r + at, totals, at);
     }
-    const __m128 values = sums_of(totals);
-    _mm_storeu_ps(sums + r,
-                  start == Start::kAdd ? _mm_add_ps(_mm_loadu_ps(sums + r), values) : values);
+    TIDEKV_UNROLL
+    for (int v = 0; v < kFactors; ++v) {
+      const __m128 values = sums_of(totals[v]);
+      float* to = sums.row(v) + r;
+      _mm_storeu_ps(to, start == Start::kAdd ? _mm_add_ps(_mm_loadu_ps(to), values) : values);
+    }
   }
   for (; r < rows; ++r) {
-    Vector totals[kRowsAtOnce] = {zeros(), zeros(), zeros(), zeros()};
-    dot(Count<1>{}, r, totals);
-    const float value = _mm_cvtss_f32(sums_of(totals));
-    sums[r] = start == Start::kAdd ? sums[r] + value : value;
+    Totals<kFactors> totals;
+    TIDEKV_UNROLL
+    for (int v = 0; v < kFactors; ++v) {
+      totals[v][1] = totals[v][2] = totals[v][3] = zeros();
+    }
+    dot(Count<1>{}, r, totals, 0);
+    TIDEKV_UNROLL
+    for (int v = 0; v < kFactors; ++v) {
+      const float value = _mm_cvtss_f32(sums_of(totals[v]));
+      float& to = sums.row(v)[r];
+      to = start == Start::kAdd ? to + value : value;
+    }
   }
+}
+
+// Calls body(Count<kCount>{}, first) for the rows of `factors`, as many at a time as keep their
+// sums in registers.
+template <typename Body>
+inline void for_factors(std::int64_t factors, const Body& body) {
+  std::int64_t v = 0;
+  for (; v + kRowsTogether <= factors; v += kRowsTogether) {
+    body(Count<kRowsTogether>{}, v);
+  }
+  const std::int64_t left = factors - v;
+  if constexpr (kRowsTogether > 3) {
+    if (left == 3) {
+      return body(Count<3>{}, v);
+    }
+    if (left == 2) {
+      return body(Count<2>{}, v);
+    }
+  }
+  if (left == 1) {
+    body(Count<1>{}, v);
+  }
+}
+
+inline FloatRows from_row(const FloatRows& rows, std::int64_t first) {
+  return {rows.row(first), rows.stride, rows.rows - first};
 }
 
 // x[j] becomes exp(x[j]), for x <= 88: x = n ln2 + r, |r| <= ln2 / 2, and 1 + r + r^2 q(r), q
