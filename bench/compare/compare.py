@@ -137,8 +137,9 @@ class Samples:
             quantities.setdefault(f"{measurement}.{name}", []).extend(samples)
 
 
-def take_turns(sides, measurements, options, limit):
-    """Every measurement on every side in every round; who begins changes from turn to turn."""
+def take_turns(sides, measurements, options, limit, keep):
+    """Every measurement on every side in every round; who begins changes from turn to turn. `keep`
+    gets all samples after each turn."""
     samples, turn = Samples(), 0
     for count in range(options.rounds):
         limit.append(options.peak_gflops or machine.peak_gflops(options.micro, options.threads))
@@ -150,6 +151,7 @@ def take_turns(sides, measurements, options, limit):
                 samples.add(key, measurement.name, values)
                 shown = ", ".join(f"{name} {value[-1]:.4g}" for name, value in values.items())
                 say(f"round {count + 1}/{options.rounds}, {measurement.name}, {key}: {shown}")
+            keep(samples.of)
     return samples.of
 
 
@@ -170,36 +172,51 @@ def note_first_tokens(tidekv, peers):
                         f"{tidekv.first_tokens[name]} in TideKV, {token} in {program}, {peer.name}")
 
 
+def make_measurements(options, lengths, ids):
+    """Of the longest prompt also the decoding; and starts."""
+    measurements = [Measurement(str(length), ids[:length], 0) for length in lengths]
+    measurements[-1] = measurements[-1]._replace(decode=options.decode)
+    return [*measurements, Measurement("start", ids[:START_LEN], 0, options.starts)]
+
+
+def describe(options, lengths, tidekv, llama, exec_seconds):
+    """What is measured, on what, before it is."""
+    return {"date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            "cpu": machine.cpu_name(), "threads": options.threads, "rounds": options.rounds,
+            "model": os.path.basename(options.model),
+            "model_sha256": machine.sha256_of(options.model),
+            "commit": machine.commit(), "tidekv": tidekv.version,
+            "backend": tidekv.shape.get("backend"), "llama_cpp_python": llama["version"],
+            "llama_features": llama["features"], "python": sys.version.split()[0],
+            "environment": machine.environment(), "exec_seconds": exec_seconds,
+            "lengths": lengths, "decode": options.decode,
+            "budget": options.budget, "load_before": os.getloadavg(), "peak_gflops": []}
+
+
 def measure(options, lengths, folder):
     say("preparing")
     tidekv = TideKv(options.tidekv, options.model, options.threads, options.budget, folder)
     exec_seconds = machine.exec_seconds()
     peers = make_peers(options, exec_seconds)
     text, ids = prompt_ids(options, tidekv, lengths[-1], folder)
-    theirs = peers[LLAMA][0].run(kind="tokenize", text=text)
-    check_same_ids(ids, theirs["ids"])
-    measurements = [Measurement(str(length), ids[:length],
-                                options.decode if length == lengths[-1] else 0)
-                    for length in lengths]
-    measurements.append(Measurement("start", ids[:START_LEN], 0, options.starts))
-    sides = [("tidekv", tidekv)] + [(f"{program}, {peer.name}", peer)
-                                    for program, variants in peers.items() for peer in variants]
-    about = {"date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-             "cpu": machine.cpu_name(), "threads": options.threads, "rounds": options.rounds,
-             "model": os.path.basename(options.model), "model_sha256": machine.sha256_of(options.model),
-             "commit": machine.commit(), "tidekv": tidekv.version,
-             "backend": tidekv.shape.get("backend"), "llama_cpp_python": theirs["version"],
-             "llama_features": theirs["features"], "python": sys.version.split()[0],
-             "exec_seconds": exec_seconds, "lengths": lengths, "decode": options.decode,
-             "budget": options.budget, "load_before": os.getloadavg()}
+    llama = peers[LLAMA][0].run(kind="tokenize", text=text)
+    check_same_ids(ids, llama["ids"])
+    about = describe(options, lengths, tidekv, llama, exec_seconds)
     if busy := busy_text(about):
         say(busy)
-    limit = []
-    samples = take_turns(sides, measurements, options, limit)
-    about |= {"load_after": os.getloadavg(), "peak_gflops": limit}
+
+    def keep(samples):
+        if options.json:
+            write(options.json, as_json(about, samples, {}))
+
+    sides = [("tidekv", tidekv)] + [(f"{program}, {peer.name}", peer)
+                                    for program, variants in peers.items() for peer in variants]
+    samples = take_turns(sides, make_measurements(options, lengths, ids), options,
+                         about["peak_gflops"], keep)
+    about["load_after"] = os.getloadavg()
     if TRANSFORMERS in peers:
         about["transformers"] = peers[TRANSFORMERS][0].version
-    add_limit_shares(samples["tidekv"], tidekv.shape, lengths, max(limit))
+    add_limit_shares(samples["tidekv"], tidekv.shape, lengths, max(about["peak_gflops"]))
     note_first_tokens(tidekv, peers)
     return about, samples, peers
 

@@ -116,7 +116,9 @@ class Turns(unittest.TestCase):
                         Measurement("start", [1], 0, 3)]
         compare.say, old = lambda text: None, compare.say
         try:
-            samples = compare.take_turns(sides, measurements, self.Options, [])
+            kept = []
+            samples = compare.take_turns(sides, measurements, self.Options, [], kept.append)
+            self.assertEqual(len(kept), 2 * 3)
         finally:
             compare.say = old
         return turns, samples, [sides[1][1]]
@@ -149,7 +151,7 @@ class Failures(unittest.TestCase):
 
     def test_a_process_that_fails_is_an_error_with_its_last_words(self):
         with self.assertRaisesRegex(CompareError, "exit code 3; it said last:\n    too bad"):
-            run([sys.executable, "-c", "import sys; print('too bad', file=sys.stderr); sys.exit(3)"])
+            run([sys.executable, "-c", "import sys; sys.stderr.write('too bad'); sys.exit(3)"])
         with self.assertRaisesRegex(CompareError, "killed by signal 9"):
             run([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"])
         with self.assertRaisesRegex(CompareError, "/no/program: cannot start: No such file"):

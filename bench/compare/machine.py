@@ -12,7 +12,7 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), 
 
 
 def cpu_name():
-    """The model's name, which virtual machines shorten, and the numbers that say which one it is."""
+    """The model's name, which virtual machines shorten, and the numbers that say which it is."""
     fields = {}
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         for line in file:
@@ -37,12 +37,18 @@ def commit():
     """HEAD of this source tree, `+` if tracked files differ from it."""
     try:
         git = ["git", "-c", f"safe.directory={ROOT}", "-C", ROOT]
-        head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, check=True, text=True)
-        state = subprocess.run([*git, "status", "--porcelain", "-uno"], capture_output=True,
-                               check=True, text=True)
+        head, state = (subprocess.run(git + words, stdout=subprocess.PIPE, check=True, text=True,
+                                      stderr=subprocess.DEVNULL).stdout
+                       for words in (["rev-parse", "HEAD"], ["status", "--porcelain", "-uno"]))
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
-    return head.stdout.strip() + ("+" if state.stdout.strip() else "")
+    return head.strip() + ("+" if state.strip() else "")
+
+
+def environment():
+    """Variables that change how one of the programs uses the machine."""
+    return {name: value for name, value in sorted(os.environ.items())
+            if name.startswith(("OMP_", "GOMP_", "KMP_", "GGML_", "MKL_", "TIDEKV_"))}
 
 
 def exec_seconds():

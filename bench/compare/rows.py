@@ -1,10 +1,9 @@
 """What is compared, and the bars. A quantity is `measurement.name`, as in `8000.prefill_rate`."""
 from table import Row
 
-# Prefill: how much of the arithmetic limit the whole forward pass should reach (docs/results.md).
-LIMIT_SHARE = 0.8
+LIMIT_SHARE = 0.8  # of the arithmetic limit, by the whole forward pass of a prompt
 THREAD_EFFICIENCY = 0.9  # of as many times as there are threads
-COMPRESS_SHARE = 0.05
+COMPRESS_SHARE = 0.05  # of the prefill
 
 
 def quantity_rows(lengths, budget):
