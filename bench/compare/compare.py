@@ -245,7 +245,7 @@ def make_tables(options, lengths, samples, peers):
 
 
 def markdown(about, tables):
-    head = (f"{about['cpu']}, {about['threads']} threads, {about['rounds']} rounds, load "
+    head = (f"{about['cpu']}, threads: {about['threads']}, rounds: {about['rounds']}, load "
             f"{about['load_before'][0]:.1f} before and {about['load_after'][0]:.1f} after; "
             f"{about['model']}; commit {about['commit'][:12]}, backend {about['backend']}; "
             f"llama-cpp-python {about['llama_cpp_python']}; arithmetic limit "

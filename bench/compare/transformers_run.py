@@ -24,10 +24,9 @@ except ImportError as error:
          "environment")
 
 
-def forward(model, ids, past):
-    out = model(input_ids=torch.tensor([ids]), past_key_values=past, use_cache=True,
-                logits_to_keep=1)
-    return out.past_key_values, int(out.logits[0, -1].argmax())
+def forward(model, ids, cache):
+    out = model(input_ids=torch.tensor([ids]), cache=cache, use_cache=True, logits_to_keep=1)
+    return out.cache, int(out.logits[0, -1].argmax())
 
 
 def main():
@@ -44,12 +43,12 @@ def main():
         with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
             file.write("5")  # VmHWM starts again at VmRSS
         began = time.perf_counter()
-        past, token = forward(model, ids, None)
+        cache, token = forward(model, ids, None)
         prefill_seconds = time.perf_counter() - began
         tokens = [token]
         began = time.perf_counter()
         for _ in range(job["decode"]):
-            past, token = forward(model, tokens[-1:], past)
+            cache, token = forward(model, tokens[-1:], cache)
             tokens.append(token)
         decode_seconds = time.perf_counter() - began
     print(json.dumps({"prefill_seconds": prefill_seconds, "decode_seconds": decode_seconds,
