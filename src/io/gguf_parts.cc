@@ -4,10 +4,14 @@
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <system_error>
+#include <type_traits>
 #include <utility>
+#include <variant>
 
 namespace tidekv {
 namespace {
@@ -78,6 +82,66 @@ Status check_part(const GgufMetadata& metadata, const PartName& name) {
   return Ok{};
 }
 
+// Fields of the first part by name: a look-up in the list itself is linear.
+using FieldIndex = std::map<std::string_view, const JsonValue*>;
+
+FieldIndex index_of(const GgufMetadata& metadata) {
+  FieldIndex index;
+  for (const JsonMember& member : metadata.fields) {
+    index.emplace(member.key, &member.value);
+  }
+  return index;
+}
+
+// Whether a field says what the model is, and not only what the file is called or made by.
+bool is_of_the_model(std::string_view key) {
+  return key == "general.architecture" ||
+         !(key.starts_with("general.") || key.starts_with("split."));
+}
+
+bool same_scalar(const JsonValue& a, const JsonValue& b) {
+  return std::visit(
+      [&](const auto& value) {
+        using Value = std::decay_t<decltype(value)>;
+        if constexpr (std::is_same_v<Value, JsonArray> || std::is_same_v<Value, JsonObject> ||
+                      std::is_same_v<Value, std::monostate>) {
+          return false;
+        } else {
+          const auto* other = std::get_if<Value>(&b.data);
+          return other != nullptr && *other == value;
+        }
+      },
+      a.data);
+}
+
+bool same_array(const GgufArray* a, const GgufArray* b) {
+  return a != nullptr && b != nullptr && a->type == b->type && a->count == b->count &&
+         std::ranges::equal(a->bytes, b->bytes);
+}
+
+// Later parts usually say nothing of the model. One that does must say what the first part says:
+// else it is of another model, and the two would run as one.
+Status check_same_model(const GgufMetadata& first, const FieldIndex& known,
+                        const GgufMetadata& part) {
+  for (const JsonMember& member : part.fields) {
+    if (!is_of_the_model(member.key)) {
+      continue;
+    }
+    const auto it = known.find(member.key);
+    if (it == known.end()) {
+      return part.reader().error(ErrorCode::kBadFile, member.key,
+                                 "no such field, as in the first part: all parts of one model");
+    }
+    if (!same_scalar(member.value, *it->second) &&
+        !same_array(part.array(member.key), first.array(member.key))) {
+      return part.reader().error(
+          ErrorCode::kBadFile, member.key,
+          describe(*it->second) + ", as in the first part: all parts of one model");
+    }
+  }
+  return Ok{};
+}
+
 // Moves a part's tensors to those of the parts before it.
 Status merge(GgufContents& all, GgufContents part) {
   const auto twice = [&](const std::string& name) -> Status {
@@ -125,6 +189,7 @@ Result<GgufModel> open_parts(const std::string& path, std::int64_t count) {
                      "; expected a file name like name-00001-of-00003.gguf, to find the others"};
   }
   GgufModel model;
+  FieldIndex first_fields;
   for (name->number = 1; name->number <= name->count; ++name->number) {
     const std::string part = spelled(*name);
     if (!file_exists(part)) {
@@ -135,7 +200,9 @@ Result<GgufModel> open_parts(const std::string& path, std::int64_t count) {
     TIDEKV_TRY(check_part(contents.metadata, *name));
     if (name->number == 1) {
       model.contents = std::move(contents);
+      first_fields = index_of(model.contents.metadata);
     } else {
+      TIDEKV_TRY(check_same_model(model.contents.metadata, first_fields, contents.metadata));
       TIDEKV_TRY(merge(model.contents, std::move(contents)));
     }
     model.files.push_back(std::move(mapped));

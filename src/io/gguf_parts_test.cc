@@ -197,6 +197,46 @@ TEST_F(SplitGgufTest, RefusesAnotherNumberOfTensorsThanItCounts) {
                     HasSubstr("field 'split.tensors.count' is the number 4; expected 3")));
 }
 
+// Else two models whose parts fit one another would run as one.
+TEST_F(SplitGgufTest, RefusesPartsThatSayTheyAreOfAnotherModel) {
+  const auto second = [](const std::string& key, const std::string& value) {
+    return GgufWriter()
+        .uint16("split.no", 1)
+        .uint16("split.count", 3)
+        .string(key, value)
+        .strings("tokens", {"x"})
+        .tensor("b", {1}, DType::kF32, "b...")
+        .file();
+  };
+  write(kParts[0], GgufWriter()
+                       .string("general.architecture", "llama")
+                       .strings("tokens", {"x"})
+                       .uint16("split.no", 0)
+                       .uint16("split.count", 3)
+                       .tensor("a", {1}, DType::kF32, "a...")
+                       .file());
+  write(kParts[1], second("general.architecture", "llama"));
+  EXPECT_EQ(error_of(path(kParts[0])), "opened");
+  write(kParts[1], second("general.name", "a name says nothing of the arithmetic"));
+  EXPECT_EQ(error_of(path(kParts[0])), "opened");
+
+  write(kParts[1], second("general.architecture", "qwen2"));
+  EXPECT_THAT(error_of(path(kParts[0])),
+              AllOf(HasSubstr(path(kParts[1])), HasSubstr("field 'general.architecture'"),
+                    HasSubstr("expected the string 'llama', as in the first part")));
+  write(kParts[1], second("llama.rope.scaling.type", "yarn"));
+  EXPECT_THAT(error_of(path(kParts[0])),
+              AllOf(HasSubstr(path(kParts[1])), HasSubstr("field 'llama.rope.scaling.type'"),
+                    HasSubstr("expected no such field, as in the first part")));
+  write(kParts[1], GgufWriter()
+                       .uint16("split.no", 1)
+                       .uint16("split.count", 3)
+                       .strings("tokens", {"y"})
+                       .tensor("b", {1}, DType::kF32, "b...")
+                       .file());
+  EXPECT_THAT(error_of(path(kParts[0])), HasSubstr("field 'tokens' is an array; expected"));
+}
+
 TEST_F(SplitGgufTest, CutsOfAnyPartAtAnyByteAreErrorsThatNameIt) {
   for (std::uint16_t i = 0; i < 3; ++i) {
     const std::string whole = part(i, std::string(1, static_cast<char>('a' + i)));
