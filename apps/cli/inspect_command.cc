@@ -78,8 +78,10 @@ std::string tensor_table(const std::vector<TensorListing>& tensors) {
 }
 
 std::string inspect_text(const ModelListing& listing, const Result<Engine>& engine) {
-  return fmt::format("{:<16}{}\n{:<16}{}, {} tensors\n", "model", printable(listing.path), "files",
-                     listing.format, grouped(static_cast<std::int64_t>(listing.tensors.size()))) +
+  return fmt::format("{:<16}{}\n{:<16}{}, {} tensors{}\n", "model", printable(listing.path),
+                     "files", listing.format,
+                     grouped(static_cast<std::int64_t>(listing.tensors.size())),
+                     listing.damage ? " that can be read" : "") +
          model_text(engine) + "\n" + field_table(listing.fields) + tensor_table(listing.tensors);
 }
 
@@ -128,7 +130,8 @@ std::string inspect_json(const ModelListing& listing, const Result<Engine>& engi
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-// A model that cannot be run is listed all the same: that is what one inspects it for.
+// A model that cannot be run is listed all the same: that is what one inspects it for. Of a damaged
+// one, what can be read; then it fails as every command does.
 class InspectCommand final : public Command {
  public:
   CLI::App* add_to(CLI::App& program) override {
@@ -143,14 +146,16 @@ class InspectCommand final : public Command {
   Result<int> execute() override {
     TIDEKV_TRY(check_model_flags(model_));
     TIDEKV_ASSIGN(const ModelListing listing, list_model(*model_.path));
-    const Result<Engine> engine = load_engine(model_);
+    const Result<Engine> engine =
+        listing.damage ? Result<Engine>(*listing.damage) : load_engine(model_);
     if (!engine.ok() && engine.error().code == ErrorCode::kInvalidArgument) {
       return engine.error();  // of a flag, not of the model
     }
     StdoutText output;
     output.write(format_ == ReportFormat::kJson ? inspect_json(listing, engine)
                                                 : inspect_text(listing, engine));
-    return output.finish(kExitOk);
+    const int exit_code = output.finish(kExitOk);
+    return listing.damage ? Result<int>(*listing.damage) : Result<int>(exit_code);
   }
 
  private:

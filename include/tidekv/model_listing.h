@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,10 +29,12 @@ struct ModelListing {
   std::string format;  // "GGUF 3" or "safetensors"
   std::vector<FieldListing> fields;
   std::vector<TensorListing> tensors;
+  std::optional<Error> damage;  // what ended the listing early
 };
 
 // `path`: a GGUF or safetensors file, or a Hugging Face folder. The files are checked as far as
-// they must be to be read at all.
+// they must be to be read at all. Of a damaged GGUF file the listing has what stands before the
+// damage, and of a folder with damaged files what the others say; an error if that is nothing.
 Result<ModelListing> list_model(const std::string& path);
 
 }  // namespace tidekv

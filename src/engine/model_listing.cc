@@ -1,11 +1,14 @@
 #include "tidekv/model_listing.h"
 
 #include <cstdio>
+#include <functional>
+#include <map>
 #include <utility>
 
 #include "base/file.h"
 #include "base/json_value.h"
 #include "engine/values_not_exceptions.h"
+#include "io/gguf.h"
 #include "io/tensor_file.h"
 
 namespace tidekv {
@@ -115,23 +118,73 @@ Result<std::vector<FieldListing>> config_fields(const std::string& folder) {
   return fields;
 }
 
+void list_tensors(const std::map<std::string, TensorInfo, std::less<>>& tensors,
+                  const std::map<std::string, std::string, std::less<>>& other_dtypes,
+                  ModelListing& listing) {
+  for (const auto& [name, info] : tensors) {
+    listing.tensors.push_back({name, std::string(name_of(info.dtype)), info.shape, info.num_bytes});
+  }
+  for (const auto& [name, dtype] : other_dtypes) {
+    listing.tensors.push_back({name, dtype, {}, 0});
+  }
+}
+
+void list_gguf_fields(const GgufMetadata& metadata, ModelListing& listing) {
+  listing.format = "GGUF " + std::to_string(metadata.version);
+  listing.fields = gguf_fields(metadata);
+}
+
+void list_config(const std::string& folder, ModelListing& listing) {
+  listing.format = "safetensors";
+  Result<std::vector<FieldListing>> fields = config_fields(folder);
+  if (fields.ok()) {
+    listing.fields = std::move(fields).value();
+  } else if (!listing.damage) {
+    listing.damage = std::move(fields).error();
+  }
+}
+
+// What stands before the damage of a GGUF file.
+Status list_until_damage(const std::string& path, ModelListing& listing) {
+  TIDEKV_ASSIGN(const MappedFile file, MappedFile::open(path));
+  if (begins_like_gguf(file.bytes())) {
+    GgufContents contents;
+    static_cast<void>(parse_gguf_until_damage(file.bytes(), path, contents));
+    list_gguf_fields(contents.metadata, listing);
+    list_tensors(contents.tensors, contents.other_dtypes, listing);
+  }
+  return Ok{};
+}
+
+Result<ModelListing> list_damaged(const std::string& path, Error damage) {
+  ModelListing listing;
+  listing.path = path;
+  listing.damage = damage;
+  if (is_directory(path)) {
+    list_config(path, listing);
+  } else {
+    static_cast<void>(list_until_damage(path, listing));
+  }
+  if (listing.fields.empty() && listing.tensors.empty()) {
+    return damage;
+  }
+  return listing;
+}
+
 Result<ModelListing> list(const std::string& path) {
-  TIDEKV_ASSIGN(const TensorFile file, TensorFile::open(path));
+  Result<TensorFile> opened = TensorFile::open(path);
+  if (!opened.ok()) {
+    return list_damaged(path, std::move(opened).error());
+  }
+  const TensorFile file = std::move(opened).value();
   ModelListing listing;
   listing.path = path;
   if (const GgufMetadata* metadata = file.metadata()) {
-    listing.format = "GGUF " + std::to_string(metadata->version);
-    listing.fields = gguf_fields(*metadata);
+    list_gguf_fields(*metadata, listing);
   } else {
-    listing.format = "safetensors";
-    TIDEKV_ASSIGN(listing.fields, config_fields(path));
+    list_config(path, listing);
   }
-  for (const auto& [name, info] : file.tensors()) {
-    listing.tensors.push_back({name, std::string(name_of(info.dtype)), info.shape, info.num_bytes});
-  }
-  for (const auto& [name, dtype] : file.other_dtypes()) {
-    listing.tensors.push_back({name, dtype, {}, 0});
-  }
+  list_tensors(file.tensors(), file.other_dtypes(), listing);
   return listing;
 }
 

@@ -81,17 +81,24 @@ bool begins_like_gguf(std::span<const std::byte> bytes) {
          std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) == 0;
 }
 
-Result<GgufContents> parse_gguf(std::span<const std::byte> bytes, const std::string& file) {
+Status parse_gguf_until_damage(std::span<const std::byte> bytes, const std::string& file,
+                               GgufContents& contents) {
   ByteReader reader(bytes);
   TIDEKV_ASSIGN(const Header header, read_header(reader, bytes, file));
-  GgufContents contents;
-  TIDEKV_ASSIGN(contents.metadata, read_gguf_metadata(reader, header.num_fields, file));
+  contents.metadata.file = file;
   contents.metadata.version = header.version;
+  TIDEKV_TRY(read_gguf_metadata(reader, header.num_fields, contents.metadata));
   TIDEKV_ASSIGN(const std::int64_t alignment, alignment_of(contents.metadata));
-  TIDEKV_ASSIGN(GgufTensors tensors,
-                read_gguf_tensors(reader, header.num_tensors, alignment, file));
+  GgufTensors tensors;
+  Status status = read_gguf_tensors(reader, {header.num_tensors, alignment}, file, tensors);
   contents.tensors = std::move(tensors.usable);
   contents.other_dtypes = std::move(tensors.other_dtypes);
+  return status;
+}
+
+Result<GgufContents> parse_gguf(std::span<const std::byte> bytes, const std::string& file) {
+  GgufContents contents;
+  TIDEKV_TRY(parse_gguf_until_damage(bytes, file, contents));
   return contents;
 }
 

@@ -30,4 +30,8 @@ bool begins_like_gguf(std::span<const std::byte> bytes);
 // is the whole file, which the result points into; `file` names it in errors.
 Result<GgufContents> parse_gguf(std::span<const std::byte> bytes, const std::string& file);
 
+// The same, but `contents` keeps what stands before the damage that the error is about.
+Status parse_gguf_until_damage(std::span<const std::byte> bytes, const std::string& file,
+                               GgufContents& contents);
+
 }  // namespace tidekv

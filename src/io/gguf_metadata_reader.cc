@@ -17,7 +17,7 @@ constexpr std::size_t kLengthBytes = 8;
 // Reads the entries one by one.
 class MetadataReader {
  public:
-  MetadataReader(ByteReader& bytes, const std::string& file) : bytes_(bytes) { out_.file = file; }
+  MetadataReader(ByteReader& bytes, GgufMetadata& out) : bytes_(bytes), out_(out) {}
 
   Status read_field(std::uint64_t index, std::uint64_t num_fields) {
     place_ = "metadata field " + std::to_string(index + 1) + " of " + std::to_string(num_fields);
@@ -41,8 +41,6 @@ class MetadataReader {
     out_.fields.push_back({std::string(key), std::move(value)});
     return Ok{};
   }
-
-  GgufMetadata take() { return std::move(out_); }
 
  private:
   Error bad(const std::string& what) const {
@@ -150,27 +148,26 @@ class MetadataReader {
   }
 
   ByteReader& bytes_;
-  GgufMetadata out_;
+  GgufMetadata& out_;
   std::set<std::string_view> keys_;  // ordered: hostile names cannot make it slow
   std::string place_;                // what is being read, for errors
 };
 
 }  // namespace
 
-Result<GgufMetadata> read_gguf_metadata(ByteReader& bytes, std::uint64_t num_fields,
-                                        const std::string& file) {
+Status read_gguf_metadata(ByteReader& bytes, std::uint64_t num_fields, GgufMetadata& metadata) {
   if (num_fields > std::min<std::uint64_t>(kMaxFields, bytes.left() / kMinFieldBytes)) {
-    return Error{ErrorCode::kBadFile, file + ": the header counts " + std::to_string(num_fields) +
-                                          " metadata fields; expected at most " +
-                                          std::to_string(kMaxFields) + ", and no more than the " +
-                                          std::to_string(bytes.left()) +
-                                          " bytes after the header hold"};
+    return Error{ErrorCode::kBadFile,
+                 metadata.file + ": the header counts " + std::to_string(num_fields) +
+                     " metadata fields; expected at most " + std::to_string(kMaxFields) +
+                     ", and no more than the " + std::to_string(bytes.left()) +
+                     " bytes after the header hold"};
   }
-  MetadataReader reader(bytes, file);
+  MetadataReader reader(bytes, metadata);
   for (std::uint64_t i = 0; i < num_fields; ++i) {
     TIDEKV_TRY(reader.read_field(i, num_fields));
   }
-  return reader.take();
+  return Ok{};
 }
 
 }  // namespace tidekv

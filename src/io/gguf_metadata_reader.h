@@ -10,8 +10,8 @@
 
 namespace tidekv {
 
-// Reads `num_fields` entries, from where `bytes` stands to the byte after the last one.
-Result<GgufMetadata> read_gguf_metadata(ByteReader& bytes, std::uint64_t num_fields,
-                                        const std::string& file);
+// Reads `num_fields` entries into `metadata`, whose `file` leads errors, from where `bytes` stands
+// to the byte after the last one. After an error `metadata` holds those before it.
+Status read_gguf_metadata(ByteReader& bytes, std::uint64_t num_fields, GgufMetadata& metadata);
 
 }  // namespace tidekv

@@ -43,7 +43,7 @@ class TensorReader {
 
   Status read_descriptions(std::uint64_t count);
   // After the last description: where the data are.
-  Result<GgufTensors> place(std::int64_t alignment);
+  Status place(std::int64_t alignment, GgufTensors& out);
 
  private:
   Result<Description> read_description(std::uint64_t number, std::uint64_t count);
@@ -185,8 +185,7 @@ Result<Range> TensorReader::range_of(const Description& tensor, std::int64_t ali
   return Range{begin, begin + needed, tensor.name};
 }
 
-Result<GgufTensors> TensorReader::place(std::int64_t alignment) {
-  GgufTensors out;
+Status TensorReader::place(std::int64_t alignment, GgufTensors& out) {
   data_start_ = round_up(static_cast<std::int64_t>(bytes_.position()), alignment);
   for (Description& tensor : tensors_) {
     const std::string name(tensor.name);
@@ -209,8 +208,7 @@ Result<GgufTensors> TensorReader::place(std::int64_t alignment) {
     out.usable.emplace(name, TensorInfo{name, dtype, std::move(tensor.shape),
                                         bytes_.all().data() + begin, range.end - range.begin});
   }
-  TIDEKV_TRY(check_overlap());
-  return out;
+  return check_overlap();
 }
 
 Status TensorReader::check_overlap() {
@@ -230,11 +228,11 @@ Status TensorReader::check_overlap() {
 
 }  // namespace
 
-Result<GgufTensors> read_gguf_tensors(ByteReader& bytes, std::uint64_t count,
-                                      std::int64_t alignment, const std::string& file) {
+Status read_gguf_tensors(ByteReader& bytes, const GgufTensorSection& section,
+                         const std::string& file, GgufTensors& out) {
   TensorReader reader(bytes, file);
-  TIDEKV_TRY(reader.read_descriptions(count));
-  return reader.place(alignment);
+  TIDEKV_TRY(reader.read_descriptions(section.count));
+  return reader.place(section.alignment, out);
 }
 
 }  // namespace tidekv

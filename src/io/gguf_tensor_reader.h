@@ -17,9 +17,16 @@ struct GgufTensors {
   std::map<std::string, std::string, std::less<>> other_dtypes;
 };
 
-// Reads `count` descriptions, from where `bytes` stands; the data begin at the next multiple of
-// `alignment` after them. `bytes` are the whole file.
-Result<GgufTensors> read_gguf_tensors(ByteReader& bytes, std::uint64_t count,
-                                      std::int64_t alignment, const std::string& file);
+// Where a file's tensors are described and what for: `count` descriptions; the data begin at the
+// next multiple of `alignment` after them.
+struct GgufTensorSection {
+  std::uint64_t count = 0;
+  std::int64_t alignment = 0;
+};
+
+// Reads from where `bytes`, the whole file, stand. After an error `out` holds the tensors before
+// it.
+Status read_gguf_tensors(ByteReader& bytes, const GgufTensorSection& section,
+                         const std::string& file, GgufTensors& out);
 
 }  // namespace tidekv

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "exact_bytes.h"
@@ -429,6 +430,24 @@ const BadFile kBadTensors[] = {
 };
 
 INSTANTIATE_TEST_SUITE_P(Tensors, BadGguf, testing::ValuesIn(kBadTensors));
+
+TEST(Gguf, KeepsWhatStandsBeforeTheDamage) {
+  const std::string whole = GgufWriter()
+                                .string("first", "1")
+                                .string("second", "2")
+                                .tensor("a", {8}, DType::kF32, std::string(32, 'a'))
+                                .tensor("b", {8}, DType::kF32, std::string(32, 'b'))
+                                .file();
+  const auto kept = [](const std::string& text) {
+    GgufContents contents;
+    EXPECT_FALSE(parse_gguf_until_damage(bytes_of(text), "m.gguf", contents).ok());
+    return std::pair(contents.metadata.fields.size(), contents.tensors.size());
+  };
+  EXPECT_EQ(kept(whole.substr(0, whole.size() - 1)), std::pair(std::size_t{2}, std::size_t{1}));
+  EXPECT_EQ(kept(whole.substr(0, whole.size() - 33)), std::pair(std::size_t{2}, std::size_t{0}));
+  EXPECT_EQ(kept(whole.substr(0, whole.find("second") + 2)).first, 1U);
+  EXPECT_EQ(kept(whole.substr(0, 20)).first, 0U);
+}
 
 }  // namespace
 }  // namespace tidekv
