@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -107,6 +108,54 @@ TEST_F(CliModels, RefusesATruncatedFileByTheTensorThatIsCut) {
     const Outcome outcome = run(arguments);
     EXPECT_EQ(outcome.exit_code, 3);
     EXPECT_THAT(outcome.err, AllOf(HasSubstr(path("a")), HasSubstr("tensor '")));
+  }
+}
+
+TEST_F(CliModels, ListsWhatStandsBeforeTheDamageAndFails) {
+  const std::string bytes = read_file(kModels + "toy-llama2.gguf");
+  write_file(path("a"), bytes.substr(0, bytes.size() - 1000));
+  const Outcome text = run({"inspect", "-m", path("a")});
+  EXPECT_EQ(text.exit_code, 3);
+  EXPECT_THAT(text.out, AllOf(HasSubstr("tensors that can be read"), HasSubstr("llama.block_count"),
+                              HasSubstr("token_embd.weight"), HasSubstr("runs            no: ")));
+  EXPECT_THAT(text.err, AllOf(HasSubstr(path("a")), HasSubstr("expected a complete file")));
+  const Outcome listed = run({"inspect", "-m", path("a"), "--report", "json"});
+  EXPECT_EQ(listed.exit_code, 3);
+  const json listing = json::parse(listed.out);
+  EXPECT_EQ(listing.at("runs"), false);
+  EXPECT_GT(listing.at("tensors").size(), 5U);
+
+  write_file(path("a"), bytes.substr(0, 10));
+  const Outcome nothing = run({"inspect", "-m", path("a")});
+  EXPECT_EQ(nothing.exit_code, 3);
+  EXPECT_EQ(nothing.out, "");
+}
+
+// Puts a number of 4 bytes in the place of the one that `key` has.
+std::string with_number(std::string bytes, const std::string& key, std::uint32_t value) {
+  const std::size_t at = bytes.find(key);
+  EXPECT_NE(at, std::string::npos) << key;
+  std::memcpy(bytes.data() + at + key.size() + 4, &value, sizeof value);
+  return bytes;
+}
+
+TEST_F(CliModels, NameTheFieldThatContradictsTheRestOfTheFile) {
+  const struct {
+    std::string key;
+    std::uint32_t value;
+    std::string complaint;
+  } cases[] = {
+      {"llama.block_count", 7,
+       "field 'llama.block_count' of the metadata is 7, but the tensors are of 2 layers"},
+      {"llama.block_count", 1, "but field 'llama.block_count' of the metadata is 1"},
+      {"tokenizer.ggml.padding_token_id", 5000,
+       "field 'tokenizer.ggml.padding_token_id' is the number 5000; expected an integer from 0"},
+  };
+  for (const auto& [key, value, complaint] : cases) {
+    write_file(path("a"), with_number(read_file(kModels + "toy-llama2.gguf"), key, value));
+    const Outcome outcome = run({"tokenize", "-m", path("a"), "-p", "a"});
+    EXPECT_EQ(outcome.exit_code, 3);
+    EXPECT_THAT(outcome.err, HasSubstr(complaint));
   }
 }
 

@@ -95,7 +95,12 @@ Result<std::unique_ptr<Tokenizer>> read_gguf_tokenizer(const GgufMetadata& metad
       vocabulary.precompiled_charsmap.push_back(static_cast<char>(byte));
     }
   }
-  return make_gguf_tokenizer(vocabulary, metadata.file);
+  TIDEKV_ASSIGN(auto tokenizer, make_gguf_tokenizer(vocabulary, metadata.file));
+  // Not used to tokenize, but chat templates may name it.
+  const FieldReader fields = metadata.reader();
+  const IntRange ids = {0, static_cast<std::int64_t>(vocabulary.tokens.size()) - 1};
+  TIDEKV_TRY(fields.integer_or(key("padding_token_id"), ids, 0));
+  return tokenizer;
 }
 
 }  // namespace tidekv

@@ -1,5 +1,6 @@
 #include "model/weights.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <functional>
@@ -83,6 +84,11 @@ struct Naming {
     return (gguf ? "blk." : "model.layers.") + std::to_string(layer) + ".";
   }
   const char* source() const { return gguf ? "the metadata" : "config.json"; }
+  // The field that counts the layers, for errors.
+  std::string layers_field(const ModelConfig& config) const {
+    return "field '" + (gguf ? config.architecture + ".block_count" : "num_hidden_layers") +
+           "' of " + source() + " is " + std::to_string(config.num_layers);
+  }
 };
 
 std::string shape_text(std::int64_t rows, std::int64_t cols) {
@@ -101,8 +107,8 @@ Result<HostView> find_matrix(const Naming& naming, const std::string& prefix,
   const std::string what = naming.file.path_of(name) + ": tensor '" + name + "'";
   if (view.rows != spec.rows || view.cols != spec.cols) {
     return Error{ErrorCode::kBadFile, what + " has shape " + shape_text(view.rows, view.cols) +
-                                          "; " + naming.source() + " asks for " +
-                                          shape_text(spec.rows, spec.cols)};
+                                          "; expected " + shape_text(spec.rows, spec.cols) +
+                                          ", as " + naming.source() + " asks for"};
   }
   if (spec.rows == 1 && is_quantised(view.dtype)) {
     return Error{ErrorCode::kUnsupported, what + " is of type " + std::string(name_of(view.dtype)) +
@@ -145,9 +151,8 @@ Status refuse_unused_tensor(const Naming& naming, const ModelConfig& config,
   const std::string what = naming.file.path() + ": tensor " + in_quotes(name);
   if (const std::int64_t layer = layer_of(naming, name); layer >= config.num_layers) {
     return Error{ErrorCode::kBadFile, what + " is of layer " + std::to_string(layer) +
-                                          ", counted from 0; the number of layers in " +
-                                          naming.source() + " is " +
-                                          std::to_string(config.num_layers)};
+                                          ", counted from 0, but " + naming.layers_field(config) +
+                                          "; expected a layer for every one counted, and no more"};
   }
   const bool matters = naming.gguf || name.ends_with(".bias") || name.ends_with("norm.weight");
   if (matters) {
@@ -173,6 +178,23 @@ Status refuse_unused_tensors(const Naming& naming, const ModelConfig& config) {
   return Ok{};
 }
 
+// More layers than the tensors are of; fewer show as tensors that nobody uses.
+Status check_num_layers(const Naming& naming, const ModelConfig& config) {
+  std::int64_t last = -1;
+  for (const auto& [name, info] : naming.file.tensors()) {
+    last = std::max(last, layer_of(naming, name));
+  }
+  for (const auto& [name, dtype] : naming.file.other_dtypes()) {
+    last = std::max(last, layer_of(naming, name));
+  }
+  if (last + 1 >= config.num_layers) {
+    return Ok{};
+  }
+  return Error{ErrorCode::kBadFile, naming.file.path() + ": " + naming.layers_field(config) +
+                                        ", but the tensors are of " + std::to_string(last + 1) +
+                                        " layers; expected the same number"};
+}
+
 template <typename View, typename Visit>
 void for_each_matrix(const ModelTensors<View>& model, Visit visit) {
   visit(model.embedding);
@@ -192,6 +214,7 @@ void for_each_matrix(const ModelTensors<View>& model, Visit visit) {
 Result<HostModel> bind_weights(const TensorFile& file, const ModelConfig& config) {
   const Naming naming{file};
   TIDEKV_TRY(refuse_unused_tensors(naming, config));
+  TIDEKV_TRY(check_num_layers(naming, config));
   HostModel model;
   TIDEKV_ASSIGN(model.embedding, find_matrix(naming, "", embedding_spec(config)));
   TIDEKV_ASSIGN(model.final_norm, find_matrix(naming, "", final_norm_spec(config)));
