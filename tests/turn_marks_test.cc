@@ -90,6 +90,26 @@ TEST(TurnMarks, ThatAreOrdinaryAddedTokensAreRefusedInMessages) {
   EXPECT_TRUE(check("a <|user|> b").ok());
 }
 
+// Searching a long message for each of them would take hours.
+TEST(TurnMarks, AreFewOrTheTemplateIsRefused) {
+  const auto tokenizer = parse_tokenizer_json(with_added_token("<|User|>"), "t.json");
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().message;
+  const auto check = [&](const char* form, const std::string& said) {
+    const auto chat_template = ChatTemplate::parse(form, "form");
+    EXPECT_TRUE(chat_template.ok()) << chat_template.error().message;
+    const auto chat = chat_template.value().render(std::vector<ChatMessage>{{"user", said}}, {});
+    EXPECT_TRUE(chat.ok()) << chat.error().message;
+    return check_turn_marks(chat.value(), *tokenizer.value());
+  };
+  const std::string said(1'000'000, 'a');
+  const Status many =
+      check("{% for i in range(20000) %}{{ i }}\n{% endfor %}{{ messages[0].content }}", said);
+  ASSERT_FALSE(many.ok());
+  EXPECT_THAT(many.error().message, HasSubstr("more than 1024 different lines between messages"));
+  EXPECT_TRUE(
+      check("{% for i in range(20000) %}same\n{% endfor %}{{ messages[0].content }}", said).ok());
+}
+
 TEST(TurnMarks, OfSpecialTokensNeedNoRefusal) {
   const auto tokenizer = tokenizer_of("llama3");
   ASSERT_NE(tokenizer, nullptr);

@@ -1,6 +1,9 @@
 #include "engine/turn_marks.h"
 
 #include <algorithm>
+#include <functional>
+#include <set>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -8,6 +11,11 @@
 
 namespace tidekv {
 namespace {
+
+// Different ones. More than any chat form writes, and a bound on what a hostile one costs.
+constexpr std::size_t kMaxMarks = 1024;
+
+using Marks = std::set<std::string_view>;
 
 // What the template wrote before, between and after the messages.
 std::vector<std::string_view> template_stretches(const RenderedChat& chat) {
@@ -28,18 +36,28 @@ std::string_view trimmed(std::string_view line) {
   return line.substr(begin, line.find_last_not_of(kBlanks) + 1 - begin);
 }
 
-void add_lines(std::string_view text, std::vector<std::string_view>& lines) {
+Status add_mark(std::string_view mark, Marks& marks) {
+  marks.insert(mark);
+  if (marks.size() <= kMaxMarks) {
+    return Ok{};
+  }
+  return Error{ErrorCode::kBadFile,
+               "the chat template writes more than " + std::to_string(kMaxMarks) +
+                   " different lines between messages; expected the marks of their turns"};
+}
+
+Status add_lines(std::string_view text, Marks& marks) {
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     if (const std::string_view line = trimmed(text.substr(0, end)); !line.empty()) {
-      lines.push_back(line);
+      TIDEKV_TRY(add_mark(line, marks));
     }
     text.remove_prefix(std::min(end + 1, text.size()));
   }
+  return Ok{};
 }
 
-Status add_marks(std::string_view stretch, const Tokenizer& tokenizer,
-                 std::vector<std::string_view>& marks) {
+Status add_marks(std::string_view stretch, const Tokenizer& tokenizer, Marks& marks) {
   TIDEKV_ASSIGN(const auto ids,
                 tokenizer.encode(stretch, {.add_bos = false, .parse_special = true}));
   bool has_special = false;
@@ -48,32 +66,35 @@ Status add_marks(std::string_view stretch, const Tokenizer& tokenizer,
     if (tokenizer.is_special(id)) {
       has_special = true;
     } else if (tokenizer.find_special(token) == id) {
-      marks.push_back(token);
+      TIDEKV_TRY(add_mark(token, marks));
     }
   }
-  if (!has_special) {
-    add_lines(stretch, marks);
-  }
-  return Ok{};
+  return has_special ? Status(Ok{}) : add_lines(stretch, marks);
+}
+
+// Whether a message holds `mark`. Linear in the messages, whatever the two are made of.
+bool is_said(std::string_view mark, const RenderedChat& chat) {
+  const std::boyer_moore_searcher searcher(mark.begin(), mark.end());
+  return std::ranges::any_of(chat.user_ranges, [&](const TextRange& range) {
+    const std::size_t len = range.end - range.begin;
+    const std::string_view said = std::string_view{chat.text}.substr(range.begin, len);
+    return len >= mark.size() && std::search(said.begin(), said.end(), searcher) != said.end();
+  });
 }
 
 }  // namespace
 
 Status check_turn_marks(const RenderedChat& chat, const Tokenizer& tokenizer) {
-  std::vector<std::string_view> marks;
+  Marks marks;
   for (const std::string_view stretch : template_stretches(chat)) {
     TIDEKV_TRY(add_marks(stretch, tokenizer, marks));
   }
-  for (const TextRange& range : chat.user_ranges) {
-    const std::size_t len = range.end - range.begin;
-    const std::string_view said = std::string_view{chat.text}.substr(range.begin, len);
-    for (const std::string_view mark : marks) {
-      if (said.find(mark) != std::string_view::npos) {
-        return Error{ErrorCode::kInvalidArgument,
-                     "a message holds " + in_quotes(mark) +
-                         ", which this model's chat form writes between messages; "
-                         "expected messages without it, as the model could not tell the two apart"};
-      }
+  for (const std::string_view mark : marks) {
+    if (is_said(mark, chat)) {
+      return Error{ErrorCode::kInvalidArgument,
+                   "a message holds " + in_quotes(mark) +
+                       ", which this model's chat form writes between messages; "
+                       "expected messages without it, as the model could not tell the two apart"};
     }
   }
   return Ok{};
