@@ -1,6 +1,8 @@
 #include "text/added_tokens.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
 
 #include "text/utf8.h"
 
@@ -8,10 +10,21 @@ namespace tidekv {
 namespace {
 
 // Bounds the work at one position of the text.
-constexpr std::size_t kMaxContentBytes = 1024;
+constexpr std::size_t kMaxContentBytes = 256;
 
 Error token_error(const std::string& where, const AddedToken& token, const std::string& message) {
   return Error{ErrorCode::kBadFile, where + ": " + quoted_text(token.content) + message};
+}
+
+// std::partition_point in steps that grow: its time depends on how near to `begin` the point is.
+template <typename Iterator, typename Predicate>
+Iterator near_partition_point(Iterator begin, Iterator end, const Predicate& predicate) {
+  std::ptrdiff_t step = 1;
+  while (step <= end - begin && predicate(begin[step - 1])) {
+    begin += step;
+    step *= 2;
+  }
+  return std::partition_point(begin, begin + std::min(step, end - begin), predicate);
 }
 
 bool shorter_first(const AddedToken& a, const AddedToken& b) { return a.content < b.content; }
@@ -40,7 +53,9 @@ Result<AddedTokens> AddedTokens::build(const std::vector<AddedToken>& tokens,
   return result;
 }
 
-// Narrows the sorted list byte by byte to the tokens that begin as the text at `at` does.
+// Narrows the sorted list byte by byte to the tokens that begin as the text at `at` does. What
+// falls away stands at the list's ends, and is mostly nothing: hostile tokens share long
+// beginnings.
 const AddedToken* AddedTokens::longest_at(const Group& group, const Part& part, std::size_t at) {
   const std::string_view text = part.text.substr(at);
   const std::size_t begin_in_whole = part.begin + at;
@@ -52,10 +67,11 @@ const AddedToken* AddedTokens::longest_at(const Group& group, const Part& part, 
       return len < token.content.size() ? static_cast<std::uint8_t>(token.content[len]) : -1;
     };
     const int wanted = static_cast<std::uint8_t>(text[len]);
-    begin = std::partition_point(begin, end,
+    begin = near_partition_point(begin, end,
                                  [&](const AddedToken& token) { return byte_of(token) < wanted; });
-    end = std::partition_point(begin, end,
-                               [&](const AddedToken& token) { return byte_of(token) == wanted; });
+    end = near_partition_point(std::make_reverse_iterator(end), std::make_reverse_iterator(begin),
+                               [&](const AddedToken& token) { return byte_of(token) > wanted; })
+              .base();
     if (begin == end || begin->content.size() != len + 1) {
       continue;
     }
