@@ -242,7 +242,9 @@ TEST(Engine, TakesTheTypeFromTheWeightsWhereTheConfigNamesNone) {
 TEST(Engine, NamesTheFileThatLacksATensor) {
   const ToyCopy copy("toy2");
   copy.change("config.json", "\"tie_word_embeddings\": true", "\"tie_word_embeddings\": false");
-  EXPECT_EQ(copy.error(), copy.path() + "/model.safetensors: tensor 'lm_head.weight' is not in it");
+  EXPECT_EQ(
+      copy.error(),
+      copy.path() + "/model.safetensors: tensor 'lm_head.weight' is not in it; expected it there");
 }
 
 TEST(Engine, SaysWhichTokenIdsTheVocabularyHas) {

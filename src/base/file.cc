@@ -48,7 +48,8 @@ Result<std::size_t> regular_file_size(const Descriptor& file, const std::string&
     return system_error(path, "read its size");
   }
   if (!S_ISREG(info.st_mode)) {
-    return Error{ErrorCode::kBadFile, path + ": not a regular file"};
+    return Error{ErrorCode::kBadFile,
+                 path + ": not a regular file; expected one, not a folder, a pipe or a device"};
   }
   return static_cast<std::size_t>(info.st_size);
 }
@@ -59,7 +60,7 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
   const Descriptor file(path);
   TIDEKV_ASSIGN(const std::size_t size, regular_file_size(file, path));
   if (size == 0) {
-    return Error{ErrorCode::kBadFile, path + ": the file is empty"};
+    return Error{ErrorCode::kBadFile, path + ": the file is empty; expected a complete file"};
   }
   void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
   if (data == MAP_FAILED) {

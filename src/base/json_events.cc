@@ -77,13 +77,48 @@ class ParserEvents final : public nlohmann::json_sax<nlohmann::json> {
   std::optional<Error> error_;
 };
 
+// Of one string, number or stretch of white space. The parser holds what it is reading several
+// times over; no file here needs one as long.
+constexpr std::size_t kMaxTokenBytes = std::size_t{4} << 20U;
+
+// Where a longer one begins; npos: nowhere.
+std::size_t find_overlong_token(std::string_view text) {
+  constexpr std::string_view kBetween = ",:[]{}";
+  if (text.size() <= kMaxTokenBytes) {
+    return std::string_view::npos;
+  }
+  bool in_string = false;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (i - begin > kMaxTokenBytes) {
+      return begin;
+    }
+    const char c = text[i];
+    if (c == '"') {
+      begin = in_string ? i + 1 : i;
+      in_string = !in_string;
+    } else if (in_string && c == '\\') {
+      ++i;  // what is escaped ends nothing
+    } else if (!in_string && kBetween.find(c) != std::string_view::npos) {
+      begin = i + 1;
+    }
+  }
+  return std::string_view::npos;
+}
+
 }  // namespace
 
 Status read_json_events(std::string_view text, JsonHandler& handler) {
   // The parser takes a zero byte for the end of its input and would ignore what follows.
   if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos) {
-    return Error{ErrorCode::kBadFile,
-                 handler.where() + ": not valid JSON: byte " + std::to_string(zero) + " is zero"};
+    return Error{ErrorCode::kBadFile, handler.where() + ": not valid JSON: byte " +
+                                          std::to_string(zero) + " is zero; expected text"};
+  }
+  if (const std::size_t at = find_overlong_token(text); at != std::string_view::npos) {
+    return Error{ErrorCode::kBadFile, handler.where() + ": at byte " + std::to_string(at) +
+                                          ": a string, number or white space of more than " +
+                                          std::to_string(kMaxTokenBytes) +
+                                          " bytes; expected none as long"};
   }
   ParserEvents events(text, handler);
   const bool parsed = nlohmann::json::sax_parse(text.begin(), text.end(), &events);
@@ -111,7 +146,7 @@ Error JsonTreeBuilder::bad(const std::string& what) const {
 Status JsonTreeBuilder::count_value() {
   if (++num_values_ > limits_.max_values) {
     return bad("key " + in_quotes(last_key_) + " holds more than " +
-               std::to_string(limits_.max_values) + " values");
+               std::to_string(limits_.max_values) + " values; expected at most that many");
   }
   return Ok{};
 }
@@ -120,7 +155,7 @@ Status JsonTreeBuilder::key(std::string_view name) {
   last_key_ = name;
   open_.back().key = name;
   if (!open_.back().seen.emplace(name).second) {
-    return bad("key " + in_quotes(name) + " appears twice; each key may appear once");
+    return bad("key " + in_quotes(name) + " appears twice; expected each key once");
   }
   return Ok{};
 }
@@ -134,7 +169,7 @@ Status JsonTreeBuilder::scalar(JsonValue value) {
 Status JsonTreeBuilder::open(JsonValue container) {
   if (depth_ + static_cast<std::int64_t>(open_.size()) >= limits_.max_depth) {
     return bad("nested deeper than " + std::to_string(limits_.max_depth) + " levels, after key " +
-               in_quotes(last_key_));
+               in_quotes(last_key_) + "; expected at most that many");
   }
   TIDEKV_TRY(count_value());
   open_.push_back({std::move(container), {}, {}});

@@ -11,6 +11,9 @@
 namespace tidekv {
 namespace {
 
+// Of the outermost object: more than any file here needs, and a bound on the keys remembered.
+constexpr std::size_t kMaxMembers = std::size_t{1} << 17U;
+
 // Hands over one member of the outermost object at a time.
 class MemberReader final : public JsonHandler {
  public:
@@ -50,7 +53,11 @@ class MemberReader final : public JsonHandler {
       return builder_.key(name);
     }
     if (!seen_.emplace(name).second) {
-      return bad("key " + in_quotes(name) + " appears twice; each key may appear once");
+      return bad("key " + in_quotes(name) + " appears twice; expected each key once");
+    }
+    if (seen_.size() > kMaxMembers) {
+      return bad("more than " + std::to_string(kMaxMembers) +
+                 " keys in one object; expected at most that many");
     }
     key_ = name;
     in_member_ = true;

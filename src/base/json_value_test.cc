@@ -88,6 +88,31 @@ TEST(JsonValue, AllowsDepthAndSizeUpToTheLimit) {
   EXPECT_EQ(error_of(R"({"a": [1,2,3,4,5,6,7,8,9], "b": [1,2,3,4,5,6,7,8,9]})"), "parsed");
 }
 
+// Of the outermost object: a hostile file of many short keys would take many times its size.
+TEST(JsonValue, RefusesMoreKeysThanAnyFileNeeds) {
+  const auto object_of = [](int num_keys) {
+    std::string text = "{";
+    for (int i = 0; i < num_keys; ++i) {
+      text += (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\":0";
+    }
+    return text + "}";
+  };
+  EXPECT_EQ(error_of(object_of(131'072)), "parsed");
+  EXPECT_THAT(error_of(object_of(131'073)), HasSubstr("more than 131072 keys in one object"));
+}
+
+// The parser would hold it several times over.
+TEST(JsonValue, RefusesASingleTokenOfMegabytes) {
+  const std::size_t limit = std::size_t{4} << 20U;
+  const std::string longest = "{\"a\": \"" + std::string(limit - 2, '\\') + "x\", \"b\": 1}";
+  EXPECT_EQ(error_of(longest), "parsed");
+  for (const std::string& text :
+       {"{\"a\": \"" + std::string(limit + 8, 'x') + "\"}", "{\"" + std::string(limit + 8, 'x'),
+        "{\"a\": " + std::string(limit + 8, '1'), "{ " + std::string(limit + 8, ' ') + "}"}) {
+    EXPECT_THAT(error_of(text), HasSubstr("white space of more than 4194304 bytes; expected"));
+  }
+}
+
 // A recursive reader or destructor would need gigabytes of stack for these.
 TEST(JsonValue, RefusesAMillionNestedContainers) {
   EXPECT_THAT(error_of("{\"a\":" + std::string(1'000'000, '[')), HasSubstr("nested deeper"));

@@ -22,7 +22,7 @@ bool is_plain_name(std::string_view name) {
 }  // namespace
 
 Result<ShardIndex> parse_shard_index(std::string_view json, const std::string& file) {
-  constexpr JsonLimits kLimits = {.max_depth = 8, .max_values = 1'000'000};
+  constexpr JsonLimits kLimits = {.max_depth = 8, .max_values = 1 << 18};
   TIDEKV_ASSIGN(const JsonObject root, parse_json_object(json, file, kLimits));
   const FieldReader fields(root, file);
   TIDEKV_ASSIGN(const std::optional<FieldReader> weight_map, fields.object("weight_map"));

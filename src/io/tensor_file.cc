@@ -11,7 +11,7 @@
 namespace tidekv {
 namespace {
 
-constexpr std::int64_t kMaxIndexBytes = 64 << 20;
+constexpr std::int64_t kMaxIndexBytes = 16 << 20;
 
 Status any_name(const std::string& /*name*/) { return Ok{}; }
 
@@ -142,7 +142,7 @@ Status TensorFile::add_shards(const std::string& folder, const std::string& inde
     if (!tensors_.contains(name) && !other_dtypes_.contains(name)) {
       return Error{ErrorCode::kBadFile, index_path + ": weight_map places tensor " +
                                             in_quotes(name) + " in " + in_quotes(shard) +
-                                            ", which does not hold it"};
+                                            ", which does not hold it; expected it there"};
     }
   }
   return Ok{};
@@ -157,7 +157,8 @@ Result<TensorInfo> TensorFile::find(std::string_view name) const {
                  path_of(name) + ": tensor " + in_quotes(name) + " is of type " + it->second +
                      "; expected " + std::string(metadata_ ? kGgufTypesRead : "BF16, F16 or F32")};
   }
-  return Error{ErrorCode::kNotFound, path_ + ": tensor " + in_quotes(name) + " is not in it"};
+  return Error{ErrorCode::kNotFound,
+               path_ + ": tensor " + in_quotes(name) + " is not in it; expected it there"};
 }
 
 Result<HostView> TensorFile::matrix(std::string_view name) const {

@@ -76,7 +76,7 @@ Result<std::string_view> SeenFields::add(std::string_view name, const std::strin
   }
   if (has(name)) {
     return Error{ErrorCode::kBadFile,
-                 where + ": key " + in_quotes(name) + " appears twice; each key may appear once"};
+                 where + ": key " + in_quotes(name) + " appears twice; expected each key once"};
   }
   names_.push_back(*found);
   return *found;
