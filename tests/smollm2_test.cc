@@ -27,12 +27,10 @@ std::string name_of_case(const ::testing::TestParamInfo<SmolLm2::ParamType>& par
 }
 
 INSTANTIATE_TEST_SUITE_P(Prompts, SmolLm2,
-                         ::testing::Combine(::testing::Values("short", "2k"),
+                         ::testing::Combine(::testing::Values("short", "2k", "8k"),
                                             ::testing::Values(ComputeType::kF32,
                                                               ComputeType::kBF16)),
                          name_of_case);
-INSTANTIATE_TEST_SUITE_P(LongPrompt, SmolLm2,
-                         ::testing::Values(std::tuple("8k", ComputeType::kF32)), name_of_case);
 
 class SmolLm2Greedy : public ::testing::TestWithParam<std::string> {};
 
