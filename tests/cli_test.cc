@@ -44,7 +44,7 @@ TEST_F(Cli, PrintsVersionAndHelpOnStdout) {
   const Outcome help = run({"--help"});
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_THAT(help.out, HasSubstr("Exit codes"));
-  for (const char* command : {"run", "plan", "inspect", "tokenize"}) {
+  for (const char* command : {"run", "plan", "inspect", "tokenize", "bench"}) {
     EXPECT_THAT(help.out, HasSubstr(command));
     const Outcome own = run({command, "--help"});
     EXPECT_EQ(own.exit_code, 0);
@@ -87,8 +87,9 @@ TEST_F(Cli, PlansWhatItRunsToTheByte) {
     for (const auto& [key, value] : plan.items()) {
       EXPECT_EQ(report.at(key), value) << method << " " << key;
     }
-    for (const char* key : {"process_peak_bytes", "prefill_seconds", "compress_seconds",
-                            "ttft_seconds", "decode_seconds", "generated_tokens"}) {
+    for (const char* key :
+         {"process_peak_bytes", "prefill_seconds", "compress_seconds", "ttft_seconds",
+          "decode_seconds", "decode_steps_seconds", "generated_tokens"}) {
       EXPECT_TRUE(report.contains(key)) << key;
     }
     std::int64_t sum = 0;

@@ -77,6 +77,7 @@ struct RunReport {
   double compress_seconds = 0;          // scoring, selection and packing
   double ttft_seconds = 0;              // request to first token: plan, reserve, prefill, sampling
   double decode_seconds = 0;            // from the first token on
+  double decode_steps_seconds = 0;      // of it, in the model: no sampling, no text
   std::int64_t generated_tokens = 0;
   std::string stop_reason;  // eos, length, cancelled
   std::vector<std::int32_t> tokens;

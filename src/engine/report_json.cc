@@ -97,6 +97,7 @@ std::string to_json(const RunReport& report) {
   json["compress_seconds"] = report.compress_seconds;
   json["ttft_seconds"] = report.ttft_seconds;
   json["decode_seconds"] = report.decode_seconds;
+  json["decode_steps_seconds"] = report.decode_steps_seconds;
   json["generated_tokens"] = report.generated_tokens;
   json["stop_reason"] = report.stop_reason;
   json["tokens"] = report.tokens;

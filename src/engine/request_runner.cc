@@ -63,7 +63,9 @@ class Generator {
       if (count + 1 == max_new_tokens_) {
         break;
       }
+      const Clock::time_point step_start = Clock::now();
       const Status decoded = session.decode(token);
+      report.decode_steps_seconds += seconds_since(step_start);
       if (!decoded.ok() && decoded.error().code == ErrorCode::kCancelled) {
         report.stop_reason = "cancelled";
         break;
