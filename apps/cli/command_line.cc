@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "bench_command.h"
 #include "command.h"
 #include "exit_codes.h"
 #include "inspect_command.h"
@@ -52,8 +53,8 @@ struct Entry {
 
 std::vector<Entry> add_commands(CLI::App& program) {
   std::vector<Entry> entries;
-  for (auto* make :
-       {make_run_command, make_plan_command, make_inspect_command, make_tokenize_command}) {
+  for (auto* make : {make_run_command, make_plan_command, make_inspect_command,
+                     make_tokenize_command, make_bench_command}) {
     Entry entry{make()};
     entry.app = entry.command->add_to(program);
     const std::string own = entry.app->get_footer();
@@ -64,9 +65,9 @@ std::vector<Entry> add_commands(CLI::App& program) {
 }
 
 // Nothing if parsing succeeded; else the exit code, with the reason or the help printed.
-std::optional<int> parse(CLI::App& program, int argc, char** argv) {
+std::optional<int> parse(CLI::App& program, const std::vector<std::string>& arguments) {
   try {
-    program.parse(argc, argv);
+    program.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
     return std::nullopt;
   } catch (const CLI::CallForHelp&) {
     return print_help(program.help());
@@ -76,7 +77,7 @@ std::optional<int> parse(CLI::App& program, int argc, char** argv) {
     return fail(explain_extras(program), kExitUsage);
   } catch (const CLI::ArgumentMismatch& error) {
     // The parser runs out of arguments only after the last one.
-    const std::string flag = printable(argv[argc - 1]);
+    const std::string flag = printable(arguments.back());
     const bool missing = std::string_view(error.what()).find("required") != std::string_view::npos;
     return fail((missing ? flag + ": a value is missing" : error.what()) + see_help(program),
                 kExitUsage);
@@ -105,10 +106,11 @@ int run_program(int argc, char** argv) {
     print_message(program.help());
     return kExitUsage;
   }
-  if (const auto hint = hint_before_parsing({argv + 1, argv + argc})) {
+  const std::vector<std::string> arguments = readable_arguments({argv + 1, argv + argc});
+  if (const auto hint = hint_before_parsing(arguments)) {
     return fail(*hint, kExitUsage);
   }
-  if (const auto exit_code = parse(program, argc, argv)) {
+  if (const auto exit_code = parse(program, arguments)) {
     return *exit_code;
   }
   for (const Entry& entry : entries) {
@@ -116,7 +118,7 @@ int run_program(int argc, char** argv) {
       return execute(*entry.command);
     }
   }
-  return fail("no command; expected run, plan, inspect or tokenize", kExitUsage);
+  return fail("no command; expected run, plan, inspect, tokenize or bench", kExitUsage);
 }
 
 }  // namespace

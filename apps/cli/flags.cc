@@ -91,6 +91,23 @@ void Flags::list(const FlagText& flag, std::vector<std::string>& target) {
       ->group(group_);
 }
 
+void Flags::repeated(const FlagText& flag, const std::string& shown_default,
+                     std::function<Status(const std::string&)> parse) {
+  const std::string names = flag.names;
+  const auto callback = [names, parse = std::move(parse)](const std::vector<std::string>& texts) {
+    for (const std::string& text : texts) {
+      if (const Status status = parse(text); !status.ok()) {
+        throw CLI::ValidationError(names.substr(0, names.find(',')), status.error().message);
+      }
+    }
+  };
+  app_->add_option_function<std::vector<std::string>>(names, callback,
+                                                      help_text(flag, shown_default))
+      ->allow_extra_args(false)
+      ->type_name(flag.value)
+      ->group(group_);
+}
+
 Error Flags::not_among(const std::string& text, const std::vector<std::string>& names) {
   std::string listed;
   for (const std::string& name : names) {

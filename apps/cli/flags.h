@@ -44,6 +44,10 @@ class Flags {
   // May be given several times and as a comma list; replaces `target` as a whole.
   void list(const FlagText& flag, std::vector<std::string>& target);
 
+  // May be given several times: `parse` gets each value in turn, after the whole line was read.
+  void repeated(const FlagText& flag, const std::string& shown_default,
+                std::function<Status(const std::string&)> parse);
+
   // One of the named values.
   template <typename Value>
   void choice(const FlagText& flag, Value& target,

@@ -45,6 +45,18 @@ constexpr ForeignFlag kForeignFlags[] = {
     {"--no-display-prompt", "the prompt is never printed; leave it out"},
     {"-hf", "give -m a model folder"},
     {"-fit", "give --memory-limit; tidekv plan tells what fits"},
+    {"-sm", "this build runs on the CPU"},
+    {"-mg", "this build runs on the CPU"},
+    {"-ts", "this build runs on the CPU"},
+    {"-ot", "this build runs on the CPU"},
+    {"-dev", "this build runs on the CPU"},
+    {"-rpc", "this build runs on the CPU"},
+    {"-nkvo", "this build runs on the CPU"},
+    {"-nopo", "this build runs on the CPU"},
+    {"-ncmoe", "this build runs on the CPU"},
+    {"-mmp", "weights are always mapped; leave it out"},
+    {"-dio", "weights are always mapped; leave it out"},
+    {"-embd", "there are no embeddings to compute; leave it out"},
 };
 
 // Flags whose value may be any text, also one that looks like a flag.
@@ -94,6 +106,15 @@ std::string nearest_flag(const CLI::App& app, const std::string& typed) {
 
 }  // namespace
 
+std::vector<std::string> readable_arguments(std::vector<std::string> arguments) {
+  if (!arguments.empty() && arguments.front() == "bench") {
+    std::replace(arguments.begin(), arguments.end(), std::string("-pg"), std::string("--pg"));
+    std::replace(arguments.begin(), arguments.end(), std::string("-oe"),
+                 std::string("--output-err"));
+  }
+  return arguments;
+}
+
 std::optional<std::string> hint_before_parsing(const std::vector<std::string>& arguments) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
@@ -120,8 +141,8 @@ std::string explain_extras(const CLI::App& program) {
   const std::string typed = flag != left.end() ? *flag : left.empty() ? "" : left.front();
   const std::string shown = printable(typed.substr(0, 60));
   if (program.get_subcommands().empty()) {
-    return fmt::format("'{}' is not a command; the first word is run, plan, inspect or tokenize",
-                       shown);
+    return fmt::format(
+        "'{}' is not a command; the first word is run, plan, inspect, tokenize or bench", shown);
   }
   if (flag == left.end()) {
     return fmt::format("'{}' is left over; a text with spaces needs quotes{}", shown,

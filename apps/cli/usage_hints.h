@@ -11,6 +11,9 @@ class App;
 
 namespace tidekv::cli {
 
+// The arguments with llama-bench's -pg and -oe spelled as the parser can read them.
+std::vector<std::string> readable_arguments(std::vector<std::string> arguments);
+
 // What is wrong with arguments that the parser would take for something else: `--file=` without a
 // value would swallow the next flag, and `-fa` of llama.cpp would be a file named "a".
 std::optional<std::string> hint_before_parsing(const std::vector<std::string>& arguments);

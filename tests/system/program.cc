@@ -40,8 +40,12 @@ void ProgramTest::TearDown() {
   ::rmdir(folder_.c_str());
 }
 
+void ProgramTest::use_program(const std::string& name) {
+  program_ = std::string(TIDEKV_BINARY_DIR) + "/" + name;
+}
+
 pid_t ProgramTest::start(std::vector<std::string> arguments, const std::string& out) {
-  arguments.insert(arguments.begin(), kProgram);
+  arguments.insert(arguments.begin(), program_);
   std::vector<char*> argv;
   argv.reserve(arguments.size() + 1);
   for (std::string& argument : arguments) {
@@ -56,9 +60,9 @@ pid_t ProgramTest::start(std::vector<std::string> arguments, const std::string& 
                                    0600);
   pid_t pid = -1;
   const int failure =
-      ::posix_spawn(&pid, kProgram.c_str(), &actions, nullptr, argv.data(), environ);
+      ::posix_spawn(&pid, program_.c_str(), &actions, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
-  EXPECT_EQ(failure, 0) << kProgram;
+  EXPECT_EQ(failure, 0) << program_;
   return pid;
 }
 

@@ -30,6 +30,8 @@ class ProgramTest : public ::testing::Test {
   void TearDown() override;
 
   std::string path(const std::string& name) const { return folder_ + "/" + name; }
+  // Another program of the build folder than tidekv.
+  void use_program(const std::string& name);
 
   // Starts the program with stdin from the file "in" and output to the files "out" and "err".
   pid_t start(std::vector<std::string> arguments, const std::string& out);
@@ -41,6 +43,7 @@ class ProgramTest : public ::testing::Test {
 
  private:
   std::string folder_;
+  std::string program_ = kProgram;
 };
 
 }  // namespace tidekv::testing
