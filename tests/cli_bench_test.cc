@@ -201,6 +201,8 @@ TEST_F(CliBench, RefusesListsThatAreNone) {
   EXPECT_THAT(refusal({"-p", "0-64*2"}), HasSubstr("stays 0"));
   EXPECT_THAT(refusal({"-p", "8-64+0"}), HasSubstr("from 1 to"));
   EXPECT_THAT(refusal({"-p", "1-9999"}), HasSubstr("more than 1,000 numbers"));
+  EXPECT_THAT(refusal({"-p", "1-500", "--budget", "1-500", "--chunk", "1-500"}),
+              HasSubstr("more than 10,000 tests"));
   EXPECT_THAT(refusal({"-n", "-1"}), HasSubstr("'-1' is not a whole number"));
   EXPECT_THAT(refusal({"-pg", "512"}), HasSubstr("two numbers"));
   EXPECT_THAT(refusal({"--method", "full,half"}), HasSubstr("'half' is not one of"));

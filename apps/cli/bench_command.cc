@@ -7,6 +7,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -70,6 +72,7 @@ class BenchCommand final : public Command {
   void add_output_flags(Flags& flags);
   std::vector<PrefillOptions> settings() const;
   std::vector<BenchCase> cases() const;
+  double num_combinations() const;
   Status check() const;
   Status run_group(const Group& group, const std::vector<BenchCase>& cases, const Report& report);
   void say_progress(const std::string& what) const;
@@ -262,10 +265,28 @@ std::vector<BenchCase> BenchCommand::cases() const {
   return all;
 }
 
+// Before they are made: lists multiply. A double cannot overflow.
+double BenchCommand::num_combinations() const {
+  double count =
+      static_cast<double>(prompts_.values.size() + generated_.values.size() + pairs_.values.size());
+  for (const std::size_t size :
+       {models_.values.size(), threads_.values.size(), methods_.values.size(),
+        budgets_.values.size(), chunks_.values.size(), types_.values.size(),
+        depths_.values.size()}) {
+    count *= static_cast<double>(size);
+  }
+  return count;
+}
+
 Status BenchCommand::check() const {
+  constexpr double kMaxCombinations = 10000;
   if (models_.values.empty()) {
     return Error{ErrorCode::kInvalidArgument,
                  "no model; give a GGUF file or a Hugging Face folder with -m PATH"};
+  }
+  if (num_combinations() > kMaxCombinations) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "the lists multiply to more than 10,000 tests; give shorter ones"};
   }
   if (cases().empty()) {
     return Error{ErrorCode::kInvalidArgument,
