@@ -118,13 +118,12 @@ void add_words(Flags& flags, const FlagText& flag, const std::string& shown, Lis
       const auto found = std::find_if(choices.begin(), choices.end(),
                                       [&](const auto& choice) { return choice.first == word; });
       if (found == choices.end()) {
-        std::vector<std::string> names;
+        std::string names;
         for (const auto& choice : choices) {
-          names.push_back(choice.first);
+          names += (names.empty() ? "" : ", ") + choice.first;
         }
         return Error{ErrorCode::kInvalidArgument,
-                     fmt::format("'{}' is not one of {}", printable(word.substr(0, 60)),
-                                 fmt::join(names, ", "))};
+                     fmt::format("'{}' is not one of {}", printable(word.substr(0, 60)), names)};
       }
       values.push_back(found->second);
     }

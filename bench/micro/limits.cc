@@ -40,7 +40,7 @@ std::uint64_t sum_of(const std::uint64_t* words) {
 
 void Limits::FreePages::operator()(std::uint64_t* pages) const { std::free(pages); }
 
-Limits::Limits(ThreadPool& pool, std::int64_t stream_bytes, double loop_seconds)
+Limits::Limits(ThreadPool& pool, std::int64_t stream_bytes)
     : pool_(&pool),
       num_pages_(std::max(kTasksPerThread * pool.num_threads(), stream_bytes / kPageBytes)) {
   constexpr std::size_t kLargePage = std::size_t{2} << 20;
@@ -55,11 +55,12 @@ Limits::Limits(ThreadPool& pool, std::int64_t stream_bytes, double loop_seconds)
   pool_->parallel_for(num_pages_, [&](std::int64_t page, int) {
     std::fill_n(pages_.get() + page * kPageWords, kPageWords, static_cast<std::uint64_t>(page));
   });
-  find_best_loop(loop_seconds);
+  find_best_loop();
 }
 
-void Limits::find_best_loop(double loop_seconds) {
+void Limits::find_best_loop() {
   constexpr int kTries = 4;
+  constexpr double kTrySeconds = 0.0125;
   for (const PeakLoop& loop : peak_loops()) {
     if (!loop.available()) {
       continue;
@@ -67,7 +68,7 @@ void Limits::find_best_loop(double loop_seconds) {
     double best = 0;
     iteration_seconds_ = 1e-8;
     for (int attempt = 0; attempt < kTries; ++attempt) {
-      best = std::max(best, rate_of(loop, loop_seconds / kTries));
+      best = std::max(best, rate_of(loop, kTrySeconds));
     }
     if (loops_.empty() || best > loops_.front().second) {
       best_ = &loop;
@@ -77,7 +78,7 @@ void Limits::find_best_loop(double loop_seconds) {
     }
   }
   iteration_seconds_ = 1e-8;
-  arithmetic(loop_seconds / kTries);  // learns how long an iteration of the best loop takes
+  arithmetic(kTrySeconds);  // learns how long an iteration of the best loop takes
 }
 
 double Limits::rate_of(const PeakLoop& loop, double seconds) {

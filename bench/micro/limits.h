@@ -17,9 +17,9 @@ namespace tidekv::micro {
 
 class Limits {
  public:
-  // `stream_bytes`: the buffer that is read; far larger than any cache. Each loop is tried for
-  // about `loop_seconds`.
-  Limits(ThreadPool& pool, std::int64_t stream_bytes, double loop_seconds);
+  // Tries every loop, 0.05 s each. `stream_bytes`: the buffer that is read; far larger than any
+  // cache.
+  Limits(ThreadPool& pool, std::int64_t stream_bytes);
 
   // Floating-point operations a second in the best loop, measured for about `seconds`.
   double arithmetic(double seconds);
@@ -31,7 +31,7 @@ class Limits {
   const std::vector<std::pair<std::string_view, double>>& loops() const { return loops_; }
 
  private:
-  void find_best_loop(double loop_seconds);
+  void find_best_loop();
   double rate_of(const PeakLoop& loop, double seconds);
   void read_pages(std::int64_t first, std::int64_t count);
 

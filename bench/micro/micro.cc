@@ -68,7 +68,7 @@ int measure_all(const Options& options, const tidekv::BackendEntry& entry,
   const std::int64_t stream_bytes = measures ? std::int64_t{1} << 30 : 0;
   const int threads = options.threads > 0 ? options.threads : tidekv::default_num_threads();
   tidekv::micro::Device device(entry, threads, cold_bytes);
-  tidekv::micro::Limits limits(device.pool(), stream_bytes, measures ? 0.05 : 0);
+  tidekv::micro::Limits limits(device.pool(), stream_bytes);
   const tidekv::micro::Setting setting{std::string(entry.name), threads, options.seconds};
   const bool markdown = options.format == "md";
   std::vector<std::pair<std::string, tidekv::micro::Measurement>> results;
