@@ -9,7 +9,7 @@ namespace {
 constexpr std::size_t kBaseWork = 2'000'000;
 constexpr std::size_t kWorkPerByte = 16;   // of the messages
 constexpr std::size_t kBytesPerStep = 32;  // looking at a byte is cheaper than a step
-constexpr std::size_t kBaseMemory = 32U << 20U;
+constexpr std::size_t kBaseMemory = 8U << 20U;
 constexpr std::size_t kMemoryPerByte = 32;
 constexpr int kMaxValueDepth = 64;  // comparing and writing values recurse
 
