@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cases.h"
-#include "limits.h"
+#include "machine_limits.h"
 
 namespace tidekv::micro {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cases.h"
-#include "limits.h"
+#include "machine_limits.h"
 #include "measurement.h"
 #include "report.h"
 

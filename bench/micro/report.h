@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "limits.h"
+#include "machine_limits.h"
 #include "measurement.h"
 
 namespace tidekv::micro {
