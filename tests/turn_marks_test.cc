@@ -90,6 +90,29 @@ TEST(TurnMarks, ThatAreOrdinaryAddedTokensAreRefusedInMessages) {
   EXPECT_TRUE(check("a <|user|> b").ok());
 }
 
+// This model's character map reads "x" as "ab".
+TEST(TurnMarks, AreFoundInWhatTheModelReads) {
+  const std::string path = TIDEKV_SOURCE_DIR "/fuzz/corpus/tokenizer_model/valid_charsmap";
+  std::ostringstream bytes;
+  bytes << std::ifstream(path, std::ios::binary).rdbuf();
+  const auto tokenizer = parse_tokenizer_model(bytes.str(), path);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().message;
+  const auto chat_template = ChatTemplate::parse(
+      "{% for message in messages %}ab\n{{ message.content }}\n{% endfor %}", "form");
+  ASSERT_TRUE(chat_template.ok()) << chat_template.error().message;
+  const auto check = [&](const std::string& said) {
+    const auto chat = chat_template.value().render(std::vector<ChatMessage>{{"user", said}}, {});
+    EXPECT_TRUE(chat.ok()) << chat.error().message;
+    return check_turn_marks(chat.value(), *tokenizer.value());
+  };
+  for (const char* said : {"b ab a", "b x a", "x"}) {
+    const Status forged = check(said);
+    ASSERT_FALSE(forged.ok()) << said;
+    EXPECT_THAT(forged.error().message, HasSubstr("a message holds 'ab'")) << said;
+  }
+  EXPECT_TRUE(check("b a ba").ok());
+}
+
 // Searching a long message for each of them would take hours.
 TEST(TurnMarks, AreFewOrTheTemplateIsRefused) {
   const auto tokenizer = parse_tokenizer_json(with_added_token("<|User|>"), "t.json");

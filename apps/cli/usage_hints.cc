@@ -38,7 +38,7 @@ constexpr ForeignFlag kForeignFlags[] = {
     {"-bf", "-f reads any bytes"},
     {"--binary-file", "-f reads any bytes"},
     {"-sys", "there is no chat template; the prompt holds everything"},
-    {"-cnv", "there is no chat mode; -p or -f gives one prompt"},
+    {"-cnv", "--chat answers one message in the model's chat form; there are no more turns"},
     {"-no-cnv", "there is no chat mode; leave it out"},
     {"--no-mmap", "weights are always mapped; leave it out"},
     {"--mlock", "weights are always mapped; leave it out"},
@@ -142,7 +142,8 @@ std::string explain_extras(const CLI::App& program) {
   const std::string shown = printable(typed.substr(0, 60));
   if (program.get_subcommands().empty()) {
     return fmt::format(
-        "'{}' is not a command; the first word is run, plan, inspect, tokenize or bench", shown);
+        "'{}' is not a command; the first word is run, plan, inspect, tokenize or bench",
+        left.empty() ? "" : printable(left.front().substr(0, 60)));
   }
   if (flag == left.end()) {
     return fmt::format("'{}' is left over; a text with spaces needs quotes{}", shown,

@@ -72,13 +72,23 @@ Status add_marks(std::string_view stretch, const Tokenizer& tokenizer, Marks& ma
   return has_special ? Status(Ok{}) : add_lines(stretch, marks);
 }
 
-// Whether a message holds `mark`. Linear in the messages, whatever the two are made of.
-bool is_said(std::string_view mark, const RenderedChat& chat) {
+// The messages as they were written, then as the model reads them: what looks different may become
+// the same tokens, "[/INST]" in wide letters say.
+std::vector<std::string> said_texts(const RenderedChat& chat, const Tokenizer& tokenizer) {
+  std::vector<std::string> texts;
+  for (const TextRange& range : chat.user_ranges) {
+    texts.push_back(chat.text.substr(range.begin, range.end - range.begin));
+    texts.push_back(tokenizer.normalized(texts.back()));
+  }
+  return texts;
+}
+
+// Whether one of `texts` holds `mark`. Linear in the texts, whatever the two are made of.
+bool is_said(std::string_view mark, const std::vector<std::string>& texts) {
   const std::boyer_moore_searcher searcher(mark.begin(), mark.end());
-  return std::ranges::any_of(chat.user_ranges, [&](const TextRange& range) {
-    const std::size_t len = range.end - range.begin;
-    const std::string_view said = std::string_view{chat.text}.substr(range.begin, len);
-    return len >= mark.size() && std::search(said.begin(), said.end(), searcher) != said.end();
+  return !mark.empty() && std::ranges::any_of(texts, [&](const std::string& said) {
+    return said.size() >= mark.size() &&
+           std::search(said.begin(), said.end(), searcher) != said.end();
   });
 }
 
@@ -89,8 +99,9 @@ Status check_turn_marks(const RenderedChat& chat, const Tokenizer& tokenizer) {
   for (const std::string_view stretch : template_stretches(chat)) {
     TIDEKV_TRY(add_marks(stretch, tokenizer, marks));
   }
+  const std::vector<std::string> said = said_texts(chat, tokenizer);
   for (const std::string_view mark : marks) {
-    if (is_said(mark, chat)) {
+    if (is_said(mark, said) || is_said(tokenizer.normalized(mark), said)) {
       return Error{ErrorCode::kInvalidArgument,
                    "a message holds " + in_quotes(mark) +
                        ", which this model's chat form writes between messages; "

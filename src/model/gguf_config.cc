@@ -29,6 +29,7 @@ constexpr std::string_view kKnownKeys[] = {
     "context_length",
     "embedding_length",
     "feed_forward_length",
+    "tensor_data_layout",
     "vocab_size",
     "attention.head_count",
     "attention.head_count_kv",
@@ -43,6 +44,7 @@ constexpr std::string_view kKnownKeys[] = {
     "rope.scale_linear",
     "rope.scaling.type",
     "rope.scaling.factor",
+    "rope.scaling.attn_factor",
     "rope.scaling.finetuned",
     "rope.scaling.original_context_length",
 };
@@ -100,6 +102,23 @@ Result<const Family*> find_family(const FieldReader& fields) {
   return family;
 }
 
+// Old files of llama models say that their query and key rows are reordered, as they all are.
+Status check_layout(const Metadata& metadata) {
+  constexpr std::string_view kReordered = "Meta AI original pth";
+  constexpr std::string_view kKey = "tensor_data_layout";
+  if (!metadata.has(kKey)) {
+    return Ok{};
+  }
+  const std::string expected = metadata.prefix() == "llama."
+                                   ? "'" + std::string(kReordered) + "', or no such key"
+                                   : "no such key";
+  TIDEKV_ASSIGN(const std::string layout, metadata.string(kKey, expected));
+  if (layout != kReordered || metadata.prefix() != "llama.") {
+    return metadata.error(ErrorCode::kUnsupported, kKey, expected);
+  }
+  return Ok{};
+}
+
 Status check_supported(const Metadata& metadata) {
   for (const JsonMember& member : metadata.fields().members()) {
     const std::string_view key = member.key;
@@ -124,7 +143,8 @@ Status check_supported(const Metadata& metadata) {
       return metadata.error(ErrorCode::kUnsupported, off.key, off.expected);
     }
   }
-  return Ok{};
+  TIDEKV_TRY(metadata.number_or("rope.scaling.attn_factor", {1.0, 1.0}, 1.0));
+  return check_layout(metadata);
 }
 
 Status read_attention_shape(const Metadata& metadata, ModelConfig& config) {

@@ -214,10 +214,19 @@ const BadFile kBadFiles[] = {
     {whole("llama.expert_count", 8), "experts are not supported"},
     {real("llama.attention.scale", 0.1F), "no such key"},
     {real("llama.logit_scale", 2.0F), "no such key"},
+    {real("llama.rope.scaling.attn_factor", 1.5F), "from 1 to 1"},
+    {text("llama.tensor_data_layout", "reference"), "expected 'Meta AI original pth', or no such"},
+    {whole("llama.tensor_data_layout", 1), "expected 'Meta AI original pth', or no such"},
     {whole("llama.vocab_size", 0), "from 1 to 16777216"},
     {whole("tokenizer.ggml.eos_token_id", 8), "from 0 to 7"},
 };
 INSTANTIATE_TEST_SUITE_P(Files, GgufConfigTable, ::testing::ValuesIn(kBadFiles));
+
+TEST(GgufConfig, TakesKeysThatSayWhatHoldsAnyway) {
+  EXPECT_EQ(error_of({text("llama.tensor_data_layout", "Meta AI original pth"),
+                      real("llama.rope.scaling.attn_factor", 1.0F)}),
+            error_of({}));
+}
 
 TEST(GgufConfig, NeedsTheFactorOfLinearRope) {
   EXPECT_THAT(error_of({text("llama.rope.scaling.type", "linear")}),

@@ -48,6 +48,9 @@ class AssembledTokenizer final : public Tokenizer {
   std::int32_t find_special(std::string_view content) const override {
     return parts_.added_tokens.find(content);
   }
+  std::string normalized(std::string_view text) const override {
+    return parts_.encoder->normalized(text);
+  }
   bool is_special(std::int32_t id) const override { return parts_.vocabulary->is_special(id); }
   std::int64_t vocab_size() const override { return parts_.vocabulary->size(); }
   std::int32_t bos_token_id() const override { return parts_.bos.id; }

@@ -47,6 +47,10 @@ class ByteLevelEncoder final : public TextEncoder {
     return Ok{};
   }
 
+  std::string normalized(std::string_view text) const override {
+    return compose_ ? compose(text) : std::string(text);
+  }
+
   std::size_t fewest_tokens(std::string_view text) const override {
     return longest_bytes_ == 0 ? 0 : (bpe_.count_bytes(text) + longest_bytes_ - 1) / longest_bytes_;
   }

@@ -59,6 +59,10 @@ class SentencePieceEncoder final : public TextEncoder {
     return Ok{};
   }
 
+  std::string normalized(std::string_view text) const override {
+    return parts_.normalizer.normalize(text, false);
+  }
+
   std::size_t fewest_tokens(std::string_view text) const override {
     const std::size_t longest = parts_.longest_bytes;
     return longest == 0 ? 0 : (text.size() + longest - 1) / longest;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -23,6 +24,9 @@ class TextEncoder {
   // Appends the ids of one text, already cut at its added tokens.
   virtual Status append_ids(std::span<const TextSegment> segments,
                             std::vector<std::int32_t>& ids) const = 0;
+
+  // `text` as it is when it is cut: the same for two texts that become the same tokens.
+  virtual std::string normalized(std::string_view text) const = 0;
 
   // Tokens that `text` has at least, from a look at its length or bytes; 0 if nothing is sure.
   virtual std::size_t fewest_tokens(std::string_view text) const = 0;

@@ -45,6 +45,9 @@ class Tokenizer {
   // "<|im_end|>"; -1 if there is none.
   virtual std::int32_t find_special(std::string_view content) const = 0;
 
+  // What the file's normalizer makes of `text`: the same for two texts that become the same tokens.
+  virtual std::string normalized(std::string_view text) const = 0;
+
   virtual bool is_special(std::int32_t id) const = 0;
   virtual std::int64_t vocab_size() const = 0;    // largest id + 1
   virtual std::int32_t bos_token_id() const = 0;  // -1: none
