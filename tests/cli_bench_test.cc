@@ -49,15 +49,6 @@ std::vector<std::int64_t> numbers_of(const json& records, const std::string& key
   return numbers;
 }
 
-std::vector<std::string> lines_of(const std::string& text) {
-  std::istringstream stream(text);
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(stream, line);) {
-    lines.push_back(line);
-  }
-  return lines;
-}
-
 // Cells of a Markdown row without the spaces around them.
 std::vector<std::string> cells_of(const std::string& row) {
   std::vector<std::string> cells;

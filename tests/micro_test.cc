@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -34,15 +33,6 @@ std::set<std::string> operations_in(const std::vector<std::string>& names) {
     operations.insert(name.substr(0, name.find('/')));
   }
   return operations;
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::istringstream stream(text);
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(stream, line);) {
-    lines.push_back(line);
-  }
-  return lines;
 }
 
 // The mandatory operations, from the interface itself.

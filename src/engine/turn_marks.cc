@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/json_value.h"
@@ -78,7 +79,9 @@ std::vector<std::string> said_texts(const RenderedChat& chat, const Tokenizer& t
   std::vector<std::string> texts;
   for (const TextRange& range : chat.user_ranges) {
     texts.push_back(chat.text.substr(range.begin, range.end - range.begin));
-    texts.push_back(tokenizer.normalized(texts.back()));
+    if (std::string read = tokenizer.normalized(texts.back()); read != texts.back()) {
+      texts.push_back(std::move(read));
+    }
   }
   return texts;
 }
@@ -101,7 +104,8 @@ Status check_turn_marks(const RenderedChat& chat, const Tokenizer& tokenizer) {
   }
   const std::vector<std::string> said = said_texts(chat, tokenizer);
   for (const std::string_view mark : marks) {
-    if (is_said(mark, said) || is_said(tokenizer.normalized(mark), said)) {
+    const std::string read = tokenizer.normalized(mark);
+    if (is_said(mark, said) || (read != mark && is_said(read, said))) {
       return Error{ErrorCode::kInvalidArgument,
                    "a message holds " + in_quotes(mark) +
                        ", which this model's chat form writes between messages; "

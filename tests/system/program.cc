@@ -27,6 +27,15 @@ void write_file(const std::string& path, const std::string& content) {
 
 bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
+std::vector<std::string> lines_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) {
+    lines.push_back(line);
+  }
+  return lines;
+}
+
 void ProgramTest::SetUp() {
   std::string pattern = ::testing::TempDir() + "tidekv_cli_XXXXXX";
   ASSERT_NE(::mkdtemp(pattern.data()), nullptr);

@@ -12,6 +12,7 @@ namespace tidekv::testing {
 std::string read_file(const std::string& path);
 void write_file(const std::string& path, const std::string& content);
 bool exists(const std::string& path);
+std::vector<std::string> lines_of(const std::string& text);
 
 extern const std::string kProgram;  // path of tidekv
 extern const std::string kNeedle;   // of models/needle
