@@ -25,7 +25,24 @@
 namespace tidekv::cpu {
 namespace {
 
-constexpr std::size_t kAlignment = 64;
+constexpr std::int64_t kAlignment = 64;
+// Of a huge page on x86-64 and on AArch64 with pages of 4 KiB. Elsewhere the alignment does no
+// harm.
+constexpr std::int64_t kHugePage = std::int64_t{2} << 20;
+
+// Asks for huge pages: a product walks far more small ones than a TLB holds, and a guest of a
+// virtual machine pays for every miss twice. A system that gives none is only slower.
+void prefer_huge_pages([[maybe_unused]] std::byte* data, [[maybe_unused]] std::int64_t bytes) {
+#ifdef MADV_HUGEPAGE
+  madvise(data, static_cast<std::size_t>(bytes), MADV_HUGEPAGE);
+#endif
+}
+
+std::byte* round_up_to_huge_page(std::byte* data) {
+  const auto address = reinterpret_cast<std::uintptr_t>(data);
+  const auto page = static_cast<std::uintptr_t>(kHugePage);
+  return data + ((page - address % page) % page);
+}
 
 void poison([[maybe_unused]] std::byte* data, [[maybe_unused]] std::int64_t bytes) {
 #ifdef TIDEKV_ASAN
@@ -58,7 +75,7 @@ Error out_of_memory(std::int64_t bytes, int error) {
 Arena::~Arena() {
   if (base_ != nullptr) {
     unpoison(base_, bytes_);  // the address may be mapped again by others
-    munmap(base_, static_cast<std::size_t>(bytes_));
+    munmap(mapping_, mapping_bytes_);
   }
 }
 
@@ -67,13 +84,18 @@ Status Arena::reserve(std::int64_t bytes) {
   if (bytes == 0) {
     return Ok{};
   }
-  void* mapped = mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE,
+  // Addresses for the alignment; no memory stands behind those not used.
+  const std::size_t mapping_bytes = static_cast<std::size_t>(bytes) + kHugePage;
+  void* mapped = mmap(nullptr, mapping_bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED) {
     return out_of_memory(bytes, errno);
   }
-  base_ = static_cast<std::byte*>(mapped);
+  mapping_ = mapped;
+  mapping_bytes_ = mapping_bytes;
+  base_ = round_up_to_huge_page(static_cast<std::byte*>(mapped));
   bytes_ = bytes;
+  prefer_huge_pages(base_, bytes_);
   poison(base_, bytes_);
   return Ok{};
 }
@@ -93,13 +115,18 @@ void Arena::release_placed(std::byte* data, std::int64_t bytes) {
 }
 
 Result<std::byte*> Arena::allocate(std::int64_t bytes) {
-  const std::int64_t size = round_up(bytes == 0 ? 1 : bytes, std::int64_t{kAlignment});
-  void* data = std::aligned_alloc(kAlignment, static_cast<std::size_t>(size));
+  const std::int64_t alignment = bytes >= kHugePage ? kHugePage : kAlignment;
+  const std::int64_t size = round_up(bytes == 0 ? 1 : bytes, alignment);
+  auto* data = static_cast<std::byte*>(
+      std::aligned_alloc(static_cast<std::size_t>(alignment), static_cast<std::size_t>(size)));
   if (data == nullptr) {
     return out_of_memory(bytes, ENOMEM);
   }
-  fill_with_nan(static_cast<std::byte*>(data), bytes);
-  return static_cast<std::byte*>(data);
+  if (alignment == kHugePage) {
+    prefer_huge_pages(data, size);
+  }
+  fill_with_nan(data, bytes);
+  return data;
 }
 
 void Arena::release_allocated(std::byte* data, std::int64_t bytes) {

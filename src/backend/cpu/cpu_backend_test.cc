@@ -49,6 +49,22 @@ TEST_F(CpuMemory, PlacesAllocationsAtTheirPlannedOffsets) {
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(begin) % 64, 0U);
 }
 
+TEST_F(CpuMemory, BeginsWhereAHugePageMay) {
+  constexpr std::uintptr_t kHugePage = std::uintptr_t{2} << 20;
+  const auto address_of = [](const Buffer& buffer) {
+    return reinterpret_cast<std::uintptr_t>(buffer.view(DType::kF32, 1, 1).device_ptr());
+  };
+  ASSERT_TRUE(backend_->reserve(plan_of({{100, 0}}, 100)).ok());
+  const auto planned = backend_->allocate({{Component::kKernelPanels, 100}});
+  ASSERT_TRUE(planned.ok());
+  EXPECT_EQ(address_of(planned.value()) % kHugePage, 0);
+
+  const std::unique_ptr<Backend> without_plan = create_portable({.pool = &pool_});
+  const auto large = without_plan->allocate({{Component::kKernelPanels, std::int64_t{3} << 20}});
+  ASSERT_TRUE(large.ok());
+  EXPECT_EQ(address_of(large.value()) % kHugePage, 0);
+}
+
 TEST_F(CpuMemory, ReportsArenasTheSystemRefuses) {
   constexpr std::int64_t kTooMuch = std::int64_t{1} << 60;
   const Status status = backend_->reserve(plan_of({{kTooMuch, 0}}, kTooMuch));
