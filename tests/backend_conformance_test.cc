@@ -287,20 +287,23 @@ TEST_P(CacheRows, GatherCopiesTheNamedRowsOfEachHeadBehindItsLength) {
       from.values = random_.normals(dtype, from.values.rows(), head_dim);
       Kv wanted = ragged_cache(dtype, head_dim, {{0, 0, 20}, {25, 4, 30}});
       const DeviceKv to = device_.put(wanted);
-      HostTensor slots(DType::kI32, 2, 17);
-      for (std::int64_t head = 0; head < 2; ++head) {
-        const HeadSpan& source = from.heads[static_cast<std::size_t>(head)];
-        const HeadSpan& target = wanted.heads[static_cast<std::size_t>(head)];
-        for (std::int64_t i = 0; i < slots.cols(); ++i) {
+      const std::vector<std::int64_t> lens = {17, 9};  // of lengths of their own
+      HostTensor slots(DType::kI32, 1, 17 + 9);
+      std::int64_t entry = 0;
+      for (std::size_t head = 0; head < 2; ++head) {
+        const HeadSpan& source = from.heads[head];
+        const HeadSpan& target = wanted.heads[head];
+        for (std::int64_t i = 0; i < lens[head]; ++i) {
           const std::int64_t slot = i == 0 ? source.len - 1 : random_.below(source.len);
-          slots.set(head, i, static_cast<double>(slot));
+          slots.set(0, entry++, static_cast<double>(slot));
           const std::int64_t at = target.offset + target.len + i;
           wanted.keys.put_rows(at, from.keys.rows_at(source.offset + slot, 1));
           wanted.values.put_rows(at, from.values.rows_at(source.offset + slot, 1));
         }
       }
       const DeviceKv source = device_.put(from);
-      backend().gather_rows(source.view(), device_.put(slots).view, to.view());
+      const DeviceTensor picked = device_.put(slots);
+      backend().gather_rows(source.view(), {picked.view, lens}, to.view());
       EXPECT_TRUE(same_bits(device_.get(to.keys.view), wanted.keys));
       EXPECT_TRUE(same_bits(device_.get(to.values.view), wanted.values));
     }

@@ -6,6 +6,8 @@
 // same of needle.
 #include "system/schedule_fidelity.h"
 
+#include "compress/selector.h"
+
 namespace tidekv::testing {
 namespace {
 
@@ -30,6 +32,30 @@ TEST_P(ScheduleFidelity, LastRowShortcutChangesNothingThatIsKept) {
     rows.erase(rows.begin(),
                rows.end() - static_cast<std::ptrdiff_t>(part.layers.back().hidden.size()));
     EXPECT_EQ(first_difference(whole, part), "") << "chunk " << chunk_len;
+  }
+}
+
+// Every selector: delayed, chunk by chunk with streamed scores, and its matched control.
+TEST_P(ScheduleFidelity, EverySelectorRetainsTheSameDelayedAndMatched) {
+  const ModelFolder model(kToy.model);
+  const std::vector<std::int32_t> ids = prompt(kToy, model);
+  for (const SelectorEntry& selector : selector_entries()) {
+    if (selector.name.empty() || selector.short_name.empty()) {
+      continue;  // has no two methods
+    }
+    RunSetup matched = setup(kToy);
+    matched.options.method = selector.name;
+    RunSetup delayed = setup(kToy);
+    delayed.options.method = "tidekv-" + std::string(selector.short_name);
+    delayed.options.chunk_len = 50;
+    delayed.options.key_block_len = 37;
+    const RunCapture reference = run_model(model, ids, matched);
+    EXPECT_EQ(first_difference(reference, run_model(model, ids, delayed)), "") << selector.name;
+    std::int64_t kept = 0;
+    for (const LayerCapture& layer : reference.layers) {
+      kept += static_cast<std::int64_t>(layer.positions.size());
+    }
+    EXPECT_EQ(kept, model.config().num_layers * model.config().num_kv_heads * kToy.budget);
   }
 }
 

@@ -13,6 +13,7 @@
 #include "compress/selector.h"
 #include "conformance/compressed_prompt.h"
 #include "conformance/device.h"
+#include "oracle/choice.h"
 #include "oracle/dense_snapkv.h"
 
 namespace tidekv::conformance {
@@ -28,11 +29,11 @@ class SelectorContract
   SelectorContract() : device_(*std::get<0>(GetParam())), random_(kSeed) {}
 
   std::unique_ptr<Selector> selector(const SelectorOptions& options) const {
-    EXPECT_TRUE(check_selector_options(options).ok());
+    EXPECT_TRUE(check_selector_options(*std::get<1>(GetParam()), options).ok());
     return std::get<1>(GetParam())->create(options);
   }
   // The selector that evicts nothing promises less about budgets, and more about rows.
-  bool keeps_all() const { return selector({})->score_recipe().source == ScoreSource::kKeepAll; }
+  bool keeps_all() const { return std::get<1>(GetParam())->name == "full"; }
 
   std::vector<std::int64_t> budgets_of(const SelectorOptions& options, const Prompt& prompt) const {
     std::vector<std::int64_t> budgets(static_cast<std::size_t>(prompt.shape.num_layers));
@@ -49,16 +50,22 @@ class SelectorContract
 
   void expect_exact_budgets(const Prompt& prompt, const SelectorOptions& options,
                             const std::vector<Kept>& kept) const {
+    const bool splits = selector(options)->score_recipe().even_share < 1;
+    const std::vector<std::int64_t> budgets = budgets_of(options, prompt);
     std::int64_t total = 0;
-    for (const Kept& layer : kept) {
-      total += static_cast<std::int64_t>(layer.positions[0].size());
-      for (const auto& head : layer.positions) {
-        EXPECT_EQ(head.size(), layer.positions[0].size());
+    for (std::size_t layer = 0; layer < kept.size(); ++layer) {
+      const std::int64_t budget = std::min(budgets[layer], prompt.shape.prompt_len);
+      std::int64_t of_layer = 0;
+      for (const auto& head : kept[layer].positions) {
+        of_layer += static_cast<std::int64_t>(head.size());
+        EXPECT_TRUE(splits || static_cast<std::int64_t>(head.size()) == budget);
       }
+      EXPECT_EQ(of_layer, prompt.shape.num_kv_heads * budget);
+      total += of_layer;
     }
-    const std::int64_t per_layer =
+    const std::int64_t per_head =
         keeps_all() ? prompt.shape.prompt_len : std::min(options.budget, prompt.shape.prompt_len);
-    EXPECT_EQ(total, prompt.shape.num_layers * per_layer);
+    EXPECT_EQ(total, prompt.shape.num_layers * prompt.shape.num_kv_heads * per_head);
   }
 
   void expect_ascending_with_mandatory(const Prompt& prompt, const SelectorOptions& options,
@@ -71,7 +78,7 @@ class SelectorContract
                     head.end());
         ASSERT_TRUE(head.front() >= 0 && head.back() < len);
         for (std::int64_t position = 0; position < len; ++position) {
-          if (position < recipe.num_sinks || position >= len - recipe.window_len) {
+          if (position < recipe.num_sinks || position >= len - recipe.num_recent) {
             ASSERT_TRUE(std::binary_search(head.begin(), head.end(), position)) << position;
           }
         }
@@ -117,12 +124,19 @@ class SelectorContract
       const HostTensor& q = prompt.layers[layer].q;
       const DenseSelection wanted = oracle::dense_snapkv(
           q.rows_at(q.rows() - recipe.window_len, recipe.window_len), prompt.layers[layer].kv,
-          {budgets[layer], recipe.window_len, recipe.num_sinks, recipe.pool});
+          {budgets[layer], recipe.num_recent, recipe.num_sinks, recipe.pool});
+      const bool by_rank_alone = recipe.unit_len == 1 && recipe.even_share >= 1;
       for (std::size_t head = 0; head < wanted.positions.size(); ++head) {
-        EXPECT_TRUE(oracle::explained_by_rounding(wanted, head, kept[layer].positions[head]))
-            << "layer " << layer << ", head " << head;
+        if (by_rank_alone) {
+          EXPECT_TRUE(oracle::explained_by_rounding(wanted, head, kept[layer].positions[head]))
+              << "layer " << layer << ", head " << head;
+        }
         expect_scores_near(kept[layer].scores[head], wanted, head, recipe.num_sinks);
       }
+      EXPECT_EQ(kept[layer].positions,
+                oracle::choose_positions(kept[layer].scores, recipe, budgets[layer],
+                                         prompt.shape.prompt_len))
+          << "layer " << layer;
     }
   }
 
@@ -254,6 +268,9 @@ TEST_P(SelectorContract, HoldsForRandomSizes) {
     options.budget = options.window_len + options.num_sinks + random_.below(120);
     options.pool = {random_.below(2) == 0 ? GroupReduce::kMean : GroupReduce::kMax,
                     random_.below(2) == 0 ? Pool::kMax : Pool::kAverage, 1 + 2 * random_.below(5)};
+    options.unit_len = 1 + random_.below(20);
+    options.even_share = static_cast<double>(random_.below(11)) / 10;
+    options.steepness = 1 + random_.below(40);
     const auto inputs = static_cast<Inputs>(random_.below(4));
     SCOPED_TRACE("trial " + std::to_string(trial));
     expect_contract(random_prompt(random_, size, inputs), options);

@@ -71,6 +71,13 @@ void Flags::real(const FlagText& flag, float& target, RealRange range) {
   });
 }
 
+void Flags::real(const FlagText& flag, double& target, RealRange range) {
+  add(flag, fmt::format("{}", target), [&target, range](const std::string& text) -> Status {
+    TIDEKV_ASSIGN(target, parse_real(text, range));
+    return Ok{};
+  });
+}
+
 void Flags::bytes(const FlagText& flag, std::int64_t& target) {
   add(flag, "", [&target](const std::string& text) -> Status {
     TIDEKV_ASSIGN(target, parse_bytes(text));

@@ -40,6 +40,7 @@ class Flags {
   void integer(const FlagText& flag, int& target, IntegerRange range);
   void tokens(const FlagText& flag, std::int64_t& target, IntegerRange range);
   void real(const FlagText& flag, float& target, RealRange range);
+  void real(const FlagText& flag, double& target, RealRange range);
   void bytes(const FlagText& flag, std::int64_t& target);
   // May be given several times and as a comma list; replaces `target` as a whole.
   void list(const FlagText& flag, std::vector<std::string>& target);

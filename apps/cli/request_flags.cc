@@ -57,7 +57,17 @@ void add_prefill_flags(Flags& flags, PrefillOptions& prefill) {
   flags.choice<GroupReduction>(
       {"--group-reduce", "mean|max", "over the query heads that share a KV head"},
       prefill.group_reduction, {{"mean", GroupReduction::kMean}, {"max", GroupReduction::kMax}});
-  flags.tokens({"--sinks", "N", "first tokens, always kept"}, prefill.num_sinks, {0, kMaxTokens});
+  flags.add({"--sinks", "N", "first tokens, always kept"}, "0; recent: 4",
+            [&prefill](const std::string& text) -> Status {
+              TIDEKV_ASSIGN(prefill.num_sinks, parse_tokens(text, {0, kMaxTokens}));
+              return Ok{};
+            });
+  flags.real({"--alpha", "X", "adakv: share of a layer's budget that all KV heads get alike"},
+             prefill.even_share, {0, 1});
+  flags.integer({"--beta", "N", "pyramidkv: the last layer keeps about 1 / N of the average"},
+                prefill.steepness, {1, kMaxTokens});
+  flags.tokens({"--unit", "N", "chunkkv: neighbouring tokens kept or dropped together"},
+               prefill.unit_len, {1, kMaxTokens});
 
   flags.group("Memory");
   flags.tokens({"-n,--predict,--n-predict", "N", "most tokens to generate; -1: up to the context"},

@@ -117,17 +117,22 @@ struct Choosing {
   Tensors best_scores;
   Tensors best_positions;
   Tensors retained;
+  std::vector<std::int64_t> best_lens;
+  std::vector<std::int64_t> retained_lens;
 
   TopKState state(std::int64_t num_offered) const {
-    return {best_scores.at(0), best_positions.at(0), num_offered};
+    return {best_scores.at(0), best_positions.at(0), best_lens, num_offered};
   }
 };
 
 Choosing choosing_operands(Device& device, std::int64_t num_kv_heads) {
+  const auto heads = static_cast<std::size_t>(num_kv_heads);
   return {device.make(DType::kF32, num_kv_heads, kKeyBlockLen, Copies::kBeyondCache),
-          device.make(DType::kF32, num_kv_heads, kBest),
-          device.make(DType::kI32, num_kv_heads, kBest),
-          device.make(DType::kI32, num_kv_heads, kBest + kWindowLen)};
+          device.make(DType::kF32, 1, num_kv_heads * kBest),
+          device.make(DType::kI32, 1, num_kv_heads * kBest),
+          device.make(DType::kI32, 1, num_kv_heads * (kBest + kWindowLen)),
+          std::vector<std::int64_t>(heads, kBest),
+          std::vector<std::int64_t>(heads, kBest + kWindowLen)};
 }
 
 // A prompt's blocks one after the other, then the next prompt's.
@@ -140,9 +145,7 @@ void add_topk_merge(std::vector<Case>& cases, std::int64_t num_kv_heads) {
                          [backend = &device.backend()](const Choosing& on, std::int64_t call) {
                            const std::int64_t blocks = kPromptLen / kKeyBlockLen;
                            const std::int64_t offered = call % blocks * kKeyBlockLen;
-                           backend->topk_merge(on.scores.at(call),
-                                               Position{static_cast<std::int32_t>(offered)},
-                                               on.state(offered));
+                           backend->topk_merge(on.scores.at(call), offered, on.state(offered));
                          });
                    }});
 }
@@ -158,7 +161,7 @@ void add_topk_take(std::vector<Case>& cases, std::int64_t num_kv_heads) {
                          [backend = &device.backend()](const Choosing& on, std::int64_t) {
                            backend->topk_take(on.state(kPrefixLen),
                                               {.num_recent = kWindowLen, .prompt_len = kPromptLen},
-                                              on.retained.at(0));
+                                              {on.retained.at(0), on.retained_lens});
                          });
                    }});
 }
@@ -166,6 +169,7 @@ void add_topk_take(std::vector<Case>& cases, std::int64_t num_kv_heads) {
 struct Gathering {
   Caches from;
   Tensors slots;
+  std::vector<std::int64_t> lens;
   Caches to;
 };
 
@@ -184,13 +188,14 @@ void add_gather_rows(std::vector<Case>& cases, const Heads& heads, DType dtype) 
       return device.make_caches(dtype, {heads.num_kv_heads, len, heads.head_dim},
                                 Copies::kBeyondCache);
     };
-    Gathering operands{caches(kPromptLen),
-                       device.make_ids(spread_slots(heads.num_kv_heads), heads.num_kv_heads),
-                       caches(kBest)};
-    return operation(std::move(operands),
-                     [backend = &device.backend()](const Gathering& on, std::int64_t call) {
-                       backend->gather_rows(on.from.at(call), on.slots.at(0), on.to.empty_at(call));
-                     });
+    Gathering operands{
+        caches(kPromptLen), device.make_ids(spread_slots(heads.num_kv_heads), 1),
+        std::vector<std::int64_t>(static_cast<std::size_t>(heads.num_kv_heads), kBest),
+        caches(kBest)};
+    return operation(
+        std::move(operands), [backend = &device.backend()](const Gathering& on, std::int64_t call) {
+          backend->gather_rows(on.from.at(call), {on.slots.at(0), on.lens}, on.to.empty_at(call));
+        });
   };
   const std::int64_t kept = 2 * heads.num_kv_heads * kBest;  // keys and values
   cases.push_back({fmt::format("gather_rows/n{}of{}/{}/{}", kBest, kPromptLen, heads_text(heads),

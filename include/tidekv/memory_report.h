@@ -20,8 +20,11 @@ struct MemoryReport {
 };
 
 struct LayerRetention {
-  std::int64_t kept = 0;   // tokens retained per KV head
+  std::int64_t kept = 0;   // tokens retained per KV head; their mean where heads differ
   std::int64_t total = 0;  // tokens of the prompt
+  // Tokens each KV head retained, where they differ; of a plan always empty, for that depends on
+  // what the prompt says.
+  std::vector<std::int64_t> kept_by_head;
 };
 
 // One change of the ledger.

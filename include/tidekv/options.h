@@ -26,7 +26,13 @@ struct PrefillOptions {
   std::int64_t kernel_len = 7;         // odd; keys pooled together
   Pooling pooling = Pooling::kMax;
   GroupReduction group_reduction = GroupReduction::kMean;
-  std::int64_t num_sinks = 0;         // first tokens, always retained; inside the budget
+  static constexpr std::int64_t kMethodsSinks = -1;
+  // First tokens, always retained; inside the budget. kMethodsSinks: as many as the method has by
+  // itself, which is none but for those that keep recent tokens only.
+  std::int64_t num_sinks = kMethodsSinks;
+  std::int64_t unit_len = 10;         // chunkkv: neighbouring tokens retained or dropped together
+  double even_share = 0.2;            // adakv: share of a layer's budget all KV heads get alike
+  std::int64_t steepness = 20;        // pyramidkv: the last layer gets about 1 / steepness of K
   std::int64_t chunk_len = 0;         // prompt tokens run at once; 0: largest up to 2048 that fits
   std::int64_t key_block_len = 1024;  // keys scored at once; changes memory, never numbers
   bool all_rows = false;              // run every row through the last layer (Alg. 1 returns H)

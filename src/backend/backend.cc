@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/checked_math.h"
 
 namespace tidekv {
 namespace {
@@ -27,6 +28,20 @@ void check_queries(DeviceView q, const KvView& kv) {
     TIDEKV_CHECK_OP(head.len, <=, head.capacity);
     TIDEKV_CHECK_OP(head.offset + head.capacity, <=, kv.keys.rows());
   }
+}
+
+// Ids and positions are 32-bit numbers.
+constexpr std::int64_t kMaxIds = std::int64_t{1} << 31;
+
+void check_lists(const HeadLists& lists) {
+  TIDEKV_CHECK(lists.entries.dtype() == DType::kI32);
+  check_shape(lists.entries, 1, lists.total());
+}
+
+void check_lists(const TopKState& state) {
+  TIDEKV_CHECK(state.scores.dtype() == DType::kF32);
+  check_lists(HeadLists{state.ids, state.lens});
+  check_shape(state.scores, 1, state.ids.cols());
 }
 
 std::int64_t num_q_heads(DeviceView q, const KvView& kv) { return q.cols() / kv.head_dim(); }
@@ -214,29 +229,49 @@ void Backend::pool_scores(DeviceView weights, const PoolRecipe& recipe, const Po
   do_pool_scores(weights, recipe, ranges, raw, scores);
 }
 
-void Backend::topk_merge(DeviceView scores, Position first, const TopKState& state) {
-  TIDEKV_CHECK(scores.dtype() == DType::kF32 && state.scores.dtype() == DType::kF32 &&
-               state.positions.dtype() == DType::kI32);
-  check_shape(state.scores, scores.rows(), state.scores.cols());
-  check_shape(state.positions, scores.rows(), state.scores.cols());
+void Backend::average_units(DeviceView scores, std::int64_t unit_len, DeviceView averages) {
+  TIDEKV_CHECK(scores.dtype() == DType::kF32 && averages.dtype() == DType::kF32);
+  TIDEKV_CHECK_OP(unit_len, >=, 1);
+  check_shape(averages, scores.rows(), ceil_div(scores.cols(), unit_len));
+  do_average_units(scores, unit_len, averages);
+}
+
+void Backend::topk_merge(DeviceView scores, std::int64_t first, const TopKState& state) {
+  TIDEKV_CHECK(scores.dtype() == DType::kF32);
+  TIDEKV_CHECK_OP(scores.rows(), ==, state.lens.size());
+  check_lists(state);
+  TIDEKV_CHECK(first >= 0 && first + scores.cols() <= kMaxIds);
   do_topk_merge(scores, first, state);
 }
 
-void Backend::topk_take(const TopKState& state, const Mandatory& mandatory, DeviceView retained) {
-  TIDEKV_CHECK(retained.dtype() == DType::kI32);
-  TIDEKV_CHECK_OP(state.num_offered, >=, state.scores.cols());
-  check_shape(retained, state.scores.rows(),
-              mandatory.num_sinks + state.scores.cols() + mandatory.num_recent);
+void Backend::count_ids(DeviceView ids, std::int64_t stride, DeviceView counts) {
+  TIDEKV_CHECK(ids.dtype() == DType::kI32 && counts.dtype() == DType::kI32);
+  TIDEKV_CHECK(ids.rows() == 1 && counts.rows() == 1);
+  TIDEKV_CHECK(stride >= 1 && counts.cols() * stride <= kMaxIds);
+  do_count_ids(ids, stride, counts);
+}
+
+void Backend::topk_take(const TopKState& state, const Mandatory& mandatory,
+                        const HeadLists& retained) {
+  check_lists(state);
+  check_lists(retained);
+  TIDEKV_CHECK_OP(retained.lens.size(), ==, state.lens.size());
+  for (std::size_t head = 0; head < state.lens.size(); ++head) {
+    TIDEKV_CHECK_OP(state.num_offered, >=, state.lens[head]);
+    TIDEKV_CHECK_OP(retained.lens[head], ==,
+                    mandatory.num_sinks + state.lens[head] + mandatory.num_recent);
+  }
   do_topk_take(state, mandatory, retained);
 }
 
-void Backend::gather_rows(const KvView& from, DeviceView slots, const KvView& to) {
-  TIDEKV_CHECK(slots.dtype() == DType::kI32 && from.keys.dtype() == to.keys.dtype());
+void Backend::gather_rows(const KvView& from, const HeadLists& slots, const KvView& to) {
+  TIDEKV_CHECK(from.keys.dtype() == to.keys.dtype());
   TIDEKV_CHECK_OP(from.num_kv_heads(), ==, to.num_kv_heads());
   TIDEKV_CHECK_OP(from.head_dim(), ==, to.head_dim());
-  TIDEKV_CHECK_OP(slots.rows(), ==, from.num_kv_heads());
-  for (const HeadSpan& head : to.heads) {
-    TIDEKV_CHECK_OP(head.len + slots.cols(), <=, head.capacity);
+  check_lists(slots);
+  TIDEKV_CHECK_OP(slots.num_heads(), ==, from.num_kv_heads());
+  for (std::size_t head = 0; head < slots.lens.size(); ++head) {
+    TIDEKV_CHECK_OP(to.heads[head].len + slots.lens[head], <=, to.heads[head].capacity);
   }
   do_gather_rows(from, slots, to);
 }

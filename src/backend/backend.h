@@ -50,6 +50,8 @@ struct MatmulOptions {
 
 enum class GroupReduce : std::uint8_t { kMean, kMax };
 enum class Pool : std::uint8_t { kMax, kAverage };
+// Whether a KV head's score is its own, or the mean over all KV heads, which then agree.
+enum class HeadScores : std::uint8_t { kOwn, kMean };
 
 // Keys [begin, end) by slot of the active layer, where slot and position agree.
 struct KeyRange {
@@ -63,13 +65,16 @@ struct PoolRecipe {
   GroupReduce group_reduce = GroupReduce::kMean;  // over the query heads of a KV head, first
   Pool pool = Pool::kMax;                         // then over neighbouring keys of the prefix
   std::int64_t kernel_len = 7;                    // odd; 1 pools nothing
+  HeadScores heads = HeadScores::kOwn;            // before pooling
 };
 
-// The k best candidates of each KV head so far, a heap per head.
+// The best candidates of each list so far, a heap per list. A list is a KV head, which may have a
+// length of its own, or all heads together.
 struct TopKState {
-  DeviceView scores;             // [num_kv_heads, k] f32
-  DeviceView positions;          // [num_kv_heads, k] i32
-  std::int64_t num_offered = 0;  // candidates offered per head so far; the host keeps count
+  DeviceView scores;                   // [1, sum of lens] f32
+  DeviceView ids;                      // [1, sum of lens] i32: positions, mostly
+  std::span<const std::int64_t> lens;  // candidates each list keeps
+  std::int64_t num_offered = 0;        // to each list so far; the host keeps count
 };
 
 struct BackendOptions {
@@ -158,19 +163,25 @@ class Backend {
   };
   void pool_scores(DeviceView weights, const PoolRecipe& recipe, const PoolRanges& ranges,
                    DeviceView raw, DeviceView scores);
-  // Offers keys first, first + 1, ... with their scores [kv_heads, n] to the k best; higher score
-  // first, then lower position. NaN counts as -infinity. The caller adds n to num_offered.
-  void topk_merge(DeviceView scores, Position first, const TopKState& state);
-  // retained [kv_heads, sinks + k + recent] i32: positions [0, sinks), the k best, and
-  // [prompt_len - recent, prompt_len), ascending. num_offered must be at least k.
+  // averages[h][u] = mean of scores [u * unit_len, (u + 1) * unit_len) of row h; the last unit may
+  // be shorter. scores [rows, n] f32; averages [rows, ceil(n / unit_len)] f32.
+  void average_units(DeviceView scores, std::int64_t unit_len, DeviceView averages);
+  // Offers candidates first, first + 1, ... with their scores [lists, n] to the best; higher score
+  // first, then lower id. NaN counts as -infinity. The caller adds n to num_offered.
+  void topk_merge(DeviceView scores, std::int64_t first, const TopKState& state);
+  // counts[c] = how many of ids [1, n] lie in [c * stride, (c + 1) * stride). counts [1, classes]
+  // i32.
+  void count_ids(DeviceView ids, std::int64_t stride, DeviceView counts);
+  // For every KV head: positions [0, sinks), its list of ids, and [prompt_len - recent,
+  // prompt_len), ascending. num_offered must be at least as long as the longest list.
   struct Mandatory {
     std::int64_t num_sinks = 0;
     std::int64_t num_recent = 0;
     std::int64_t prompt_len = 0;
   };
-  void topk_take(const TopKState& state, const Mandatory& mandatory, DeviceView retained);
-  // Copies rows `slots` [kv_heads, n] i32 of each head of `from` behind each head's len of `to`.
-  void gather_rows(const KvView& from, DeviceView slots, const KvView& to);
+  void topk_take(const TopKState& state, const Mandatory& mandatory, const HeadLists& retained);
+  // Copies rows `slots` of each head of `from` behind that head's len of `to`.
+  void gather_rows(const KvView& from, const HeadLists& slots, const KvView& to);
 
  protected:
   explicit Backend(const BackendOptions& options);
@@ -197,10 +208,12 @@ class Backend {
                              DeviceView weights) = 0;
   virtual void do_pool_scores(DeviceView weights, const PoolRecipe& recipe,
                               const PoolRanges& ranges, DeviceView raw, DeviceView scores) = 0;
-  virtual void do_topk_merge(DeviceView scores, Position first, const TopKState& state) = 0;
+  virtual void do_average_units(DeviceView scores, std::int64_t unit_len, DeviceView averages) = 0;
+  virtual void do_topk_merge(DeviceView scores, std::int64_t first, const TopKState& state) = 0;
+  virtual void do_count_ids(DeviceView ids, std::int64_t stride, DeviceView counts) = 0;
   virtual void do_topk_take(const TopKState& state, const Mandatory& mandatory,
-                            DeviceView retained) = 0;
-  virtual void do_gather_rows(const KvView& from, DeviceView slots, const KvView& to) = 0;
+                            const HeadLists& retained) = 0;
+  virtual void do_gather_rows(const KvView& from, const HeadLists& slots, const KvView& to) = 0;
 
   // The plan's place for allocation `id`, or nullptr when nothing is reserved.
   const PlannedAllocation* planned(std::int64_t id) const;

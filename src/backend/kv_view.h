@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <numeric>
 #include <span>
 
 #include "tensor/view.h"
@@ -26,6 +27,16 @@ struct KvView {
 
   std::int64_t num_kv_heads() const { return static_cast<std::int64_t>(heads.size()); }
   std::int64_t head_dim() const { return keys.cols(); }
+};
+
+// Slots or positions of every KV head, one head's behind the other's.
+struct HeadLists {
+  DeviceView entries;                  // [1, sum of lens] i32
+  std::span<const std::int64_t> lens;  // [num_kv_heads]
+
+  std::int64_t num_heads() const { return static_cast<std::int64_t>(lens.size()); }
+  // Sum of lens.
+  std::int64_t total() const { return std::accumulate(lens.begin(), lens.end(), std::int64_t{0}); }
 };
 
 }  // namespace tidekv

@@ -1,5 +1,7 @@
 #include "cache/active_layer.h"
 
+#include <vector>
+
 namespace tidekv {
 
 Result<ActiveLayer> ActiveLayer::open(Backend& backend, const CacheShape& shape,
@@ -7,8 +9,9 @@ Result<ActiveLayer> ActiveLayer::open(Backend& backend, const CacheShape& shape,
                                       std::span<HeadSpan> spans) {
   ActiveLayer active;
   active.prompt_len_ = shape.prompt_len;
-  TIDEKV_ASSIGN(active.kv_, LayerKv::allocate(backend, shape, Component::kFullKv, shape.prompt_len,
-                                              grows ? shape.growth_len : 0, spans));
+  const std::vector<std::int64_t> lens(spans.size(), shape.prompt_len);
+  const LayerKv::Rows rows{lens, grows ? shape.growth_len : 0, Component::kFullKv};
+  TIDEKV_ASSIGN(active.kv_, LayerKv::allocate(backend, shape, rows, spans));
   if (window_len > 0) {
     const std::int64_t bytes = window_len * q_dim * size_of(shape.dtype);
     TIDEKV_ASSIGN(active.window_buffer_, backend.allocate({{Component::kCompressionTemp, bytes}}));

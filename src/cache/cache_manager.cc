@@ -24,12 +24,11 @@ Result<ActiveLayer> CacheManager::open_active(std::int64_t window_len, std::int6
   return ActiveLayer::open(*backend_, shape_, window_len, q_dim, grows, active_spans_);
 }
 
-Status CacheManager::commit(const ActiveLayer& active, Buffer positions_buffer,
-                            DeviceView positions) {
+Status CacheManager::commit(const ActiveLayer& active, Retained retained) {
   TIDEKV_CHECK_OP(num_committed(), <, shape_.num_layers);
   TIDEKV_ASSIGN(CompactLayer layer,
-                CompactLayer::gather(*backend_, shape_, active, std::move(positions_buffer),
-                                     positions, spans_of(num_committed())));
+                CompactLayer::gather(*backend_, shape_, active, std::move(retained),
+                                     spans_of(num_committed())));
   layers_.push_back(std::move(layer));
   return Ok{};
 }

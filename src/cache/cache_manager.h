@@ -17,9 +17,9 @@ class CacheManager {
   // Opens the active layer. The one before must have been committed or dropped.
   Result<ActiveLayer> open_active(std::int64_t window_len, std::int64_t q_dim, bool grows);
 
-  // Commits layer number num_committed(): gathers `positions` from `active`, which the caller
+  // Commits layer number num_committed(): gathers what is retained from `active`, which the caller
   // then releases.
-  Status commit(const ActiveLayer& active, Buffer positions_buffer, DeviceView positions);
+  Status commit(const ActiveLayer& active, Retained retained);
   // Commits a layer that evicts nothing.
   void commit_all(ActiveLayer active);
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cache/active_layer.h"
+#include "cache/retained.h"
 
 namespace tidekv {
 
@@ -10,11 +11,10 @@ class CompactLayer {
  public:
   CompactLayer() = default;
 
-  // Gathers the rows `retained` names. `positions` [num_kv_heads, K] i32, ascending in each head,
-  // lives in `positions_buffer`, which moves in.
+  // Gathers the rows `retained` names, whose positions move in.
   static Result<CompactLayer> gather(Backend& backend, const CacheShape& shape,
-                                     const ActiveLayer& active, Buffer positions_buffer,
-                                     DeviceView positions, std::span<HeadSpan> spans);
+                                     const ActiveLayer& active, Retained retained,
+                                     std::span<HeadSpan> spans);
 
   // Keeps everything: the full KV itself becomes the cache.
   static CompactLayer keep_all(ActiveLayer active, std::span<HeadSpan> spans);
@@ -22,17 +22,17 @@ class CompactLayer {
   LayerKv& kv() { return kv_; }
   const LayerKv& kv() const { return kv_; }
 
-  // Rows retained per head from the prompt; generated rows do not count.
-  std::int64_t num_retained() const { return num_retained_; }
-  bool keeps_all() const { return positions_.rows() == 0; }
-  // [num_kv_heads, num_retained] i32; empty when everything is kept (slot == position).
-  DeviceView positions() const { return positions_; }
+  // Rows each KV head retained from the prompt; generated rows do not count.
+  std::span<const std::int64_t> retained_lens() const { return retained_.lens; }
+  // Of all heads together.
+  std::int64_t total_retained() const;
+  bool keeps_all() const { return retained_.positions.rows() == 0; }
+  // Empty when everything is kept (slot == position).
+  HeadLists positions() const { return retained_.lists(); }
 
  private:
   LayerKv kv_;
-  Buffer positions_buffer_;
-  DeviceView positions_;
-  std::int64_t num_retained_ = 0;
+  Retained retained_;
 };
 
 }  // namespace tidekv

@@ -6,21 +6,24 @@
 
 namespace tidekv {
 
-Result<LayerKv> LayerKv::allocate(Backend& backend, const CacheShape& shape, Component component,
-                                  std::int64_t len_rows, std::int64_t growth_rows,
+Result<LayerKv> LayerKv::allocate(Backend& backend, const CacheShape& shape, const Rows& rows,
                                   std::span<HeadSpan> spans) {
   TIDEKV_CHECK_OP(spans.size(), ==, shape.num_kv_heads);
-  const std::int64_t capacity = len_rows + growth_rows;
+  TIDEKV_CHECK_OP(rows.lens.size(), ==, shape.num_kv_heads);
+  std::int64_t num_rows = 0;
+  std::int64_t slab_rows = 0;
+  for (std::size_t head = 0; head < spans.size(); ++head) {
+    const std::int64_t capacity = rows.lens[head] + rows.growth;
+    spans[head] = {slab_rows, 0, capacity};
+    slab_rows += capacity;
+    num_rows += rows.lens[head];
+  }
   LayerKv kv;
   TIDEKV_ASSIGN(kv.buffer_,
-                backend.allocate({{component, shape.kv_bytes(len_rows)},
-                                  {Component::kDecodeGrowth, shape.kv_bytes(growth_rows)}}));
-  const std::int64_t slab_rows = shape.num_kv_heads * capacity;
+                backend.allocate({{rows.component, num_rows * shape.row_bytes()},
+                                  {Component::kDecodeGrowth, shape.kv_bytes(rows.growth)}}));
   kv.keys_ = kv.buffer_.view(shape.dtype, slab_rows, shape.head_dim);
   kv.values_ = kv.buffer_.view(shape.dtype, slab_rows, shape.head_dim, kv.keys_.num_bytes());
-  for (std::int64_t head = 0; head < shape.num_kv_heads; ++head) {
-    spans[static_cast<std::size_t>(head)] = {head * capacity, 0, capacity};
-  }
   kv.spans_ = spans;
   return kv;
 }
@@ -29,6 +32,14 @@ void LayerKv::advance(std::int64_t rows) {
   for (HeadSpan& head : spans_) {
     head.len += rows;
     TIDEKV_CHECK_OP(head.len, <=, head.capacity);
+  }
+}
+
+void LayerKv::advance(std::span<const std::int64_t> rows) {
+  TIDEKV_CHECK_OP(rows.size(), ==, spans_.size());
+  for (std::size_t head = 0; head < spans_.size(); ++head) {
+    spans_[head].len += rows[head];
+    TIDEKV_CHECK_OP(spans_[head].len, <=, spans_[head].capacity);
   }
 }
 

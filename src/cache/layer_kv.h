@@ -18,27 +18,32 @@ struct CacheShape {
   std::int64_t prompt_len = 0;
   std::int64_t growth_len = 0;  // rows per head set aside for generated tokens
 
+  // K and V of one row of one head.
+  std::int64_t row_bytes() const { return 2 * head_dim * size_of(dtype); }
   // K and V of `rows` tokens in every head.
-  std::int64_t kv_bytes(std::int64_t rows) const {
-    return 2 * num_kv_heads * rows * head_dim * size_of(dtype);
-  }
+  std::int64_t kv_bytes(std::int64_t rows) const { return num_kv_heads * rows * row_bytes(); }
 };
 
-// One buffer: the slab of keys [num_kv_heads * capacity, head_dim], then that of values.
+// One buffer: the slab of keys [sum of capacities, head_dim], then that of values.
 class LayerKv {
  public:
   LayerKv() = default;
 
-  // `len_rows` rows per head are charged to `component`, `growth_rows` more to kDecodeGrowth.
-  // `spans` [num_kv_heads] holds the heads' spans and outlives this object.
-  static Result<LayerKv> allocate(Backend& backend, const CacheShape& shape, Component component,
-                                  std::int64_t len_rows, std::int64_t growth_rows,
+  // What to allocate: `lens` rows of the heads, and `growth` rows more for each.
+  struct Rows {
+    std::span<const std::int64_t> lens;  // [num_kv_heads]; charged to `component`
+    std::int64_t growth = 0;             // charged to kDecodeGrowth
+    Component component = Component::kCompactCache;
+  };
+  // `spans` [num_kv_heads] holds the heads' spans and outlives this object; `rows.lens` need not.
+  static Result<LayerKv> allocate(Backend& backend, const CacheShape& shape, const Rows& rows,
                                   std::span<HeadSpan> spans);
 
   KvView view() const { return {keys_, values_, spans_}; }
   std::span<const HeadSpan> heads() const { return spans_; }
-  // The caller appended `rows` rows to every head.
+  // The caller appended `rows` rows to every head, or `rows[head]` to each.
   void advance(std::int64_t rows);
+  void advance(std::span<const std::int64_t> rows);
   // The same bytes, from now on with spans kept in `spans` and charged to `to`.
   void adopt(std::span<HeadSpan> spans, Component from, Component to);
 

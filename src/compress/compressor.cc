@@ -4,25 +4,10 @@
 #include <utility>
 
 #include "base/check.h"
+#include "compress/head_budgets.h"
+#include "compress/unit_choice.h"
 
 namespace tidekv {
-namespace {
-
-// A matrix of four-byte elements in scratch memory of its own.
-struct Scratch {
-  Buffer buffer;
-  DeviceView view;
-};
-
-Result<Scratch> allocate_scratch(Backend& backend, Component component, DType dtype,
-                                 std::int64_t rows, std::int64_t cols) {
-  Scratch scratch;
-  TIDEKV_ASSIGN(scratch.buffer, backend.allocate({{component, rows * cols * size_of(dtype)}}));
-  scratch.view = scratch.buffer.view(dtype, rows, cols);
-  return scratch;
-}
-
-}  // namespace
 
 Status Compressor::compress_and_commit(ActiveLayer active, std::int64_t layer_budget,
                                        CacheManager& cache) {
@@ -31,76 +16,123 @@ Status Compressor::compress_and_commit(ActiveLayer active, std::int64_t layer_bu
     return Ok{};
   }
   TIDEKV_ASSIGN(Retained retained, select(active, layer_budget, cache.num_committed()));
-  return cache.commit(active, std::move(retained.buffer), retained.positions);
+  return cache.commit(active, std::move(retained));
 }
 
-Result<Compressor::Retained> Compressor::select(const ActiveLayer& active,
-                                                std::int64_t layer_budget, std::int64_t layer) {
-  const KvView kv = active.kv().view();
-  const DeviceView queries = active.window_queries();
+Result<Retained> Compressor::select(const ActiveLayer& active, std::int64_t layer_budget,
+                                    std::int64_t layer) {
   TIDEKV_CHECK_OP(layer_budget, >=, recipe_.num_mandatory());
-  const std::int64_t k = layer_budget - recipe_.num_mandatory();
-
+  layer_ = layer;
+  const auto num_heads = static_cast<std::int64_t>(active.kv().heads().size());
+  const std::int64_t base = layer_budget - recipe_.num_mandatory();
+  const std::int64_t total = num_heads * layer_budget;
   Retained retained;
-  TIDEKV_ASSIGN(Scratch positions, allocate_scratch(*backend_, Component::kCachePositions,
-                                                    DType::kI32, kv.num_kv_heads(), layer_budget));
-  TIDEKV_ASSIGN(const Scratch lse, allocate_scratch(*backend_, Component::kCompressionTemp,
-                                                    DType::kF32, 2 * num_q_heads_, queries.rows()));
-  TIDEKV_ASSIGN(const Scratch best_scores, allocate_scratch(*backend_, Component::kCompressionTemp,
-                                                            DType::kF32, kv.num_kv_heads(), k));
-  TIDEKV_ASSIGN(
-      const Scratch best_positions,
-      allocate_scratch(*backend_, Component::kCompressionTemp, DType::kI32, kv.num_kv_heads(), k));
+  TIDEKV_ASSIGN(retained.buffer,
+                backend_->allocate({{Component::kCachePositions, total * size_of(DType::kI32)}}));
+  retained.positions = retained.buffer.view(DType::kI32, 1, total);
 
-  backend_->window_lse(queries, kv, lse.view);  // pass 1, Eqs. (4)-(6)
-  TopKState topk{best_scores.view, best_positions.view, 0};
-  TIDEKV_TRY(score_blocks(active, lse.view, layer, topk));  // pass 2, Eqs. (7)-(8)
-  backend_->topk_take(topk,
+  TIDEKV_ASSIGN(const Best best, open_best(num_heads * base));
+  std::vector<std::int64_t> lens(static_cast<std::size_t>(num_heads), base);
+  if (base > 0) {
+    TIDEKV_CHECK(recipe_.source != ScoreSource::kNothing);
+    TIDEKV_ASSIGN(BlockScorer scorer,
+                  BlockScorer::open(*backend_, recipe_, active, {num_q_heads_, key_block_len_}));
+    TIDEKV_TRY(choose(scorer, best, lens));
+  }
+  for (const std::int64_t len : lens) {
+    retained.lens.push_back(len + recipe_.num_mandatory());
+  }
+  TopKState state = best.state(lens);
+  state.num_offered = active.prompt_len() - recipe_.num_mandatory();
+  backend_->topk_take(state,
                       {.num_sinks = recipe_.num_sinks,
-                       .num_recent = recipe_.window_len,
+                       .num_recent = recipe_.num_recent,
                        .prompt_len = active.prompt_len()},
-                      positions.view);
-  retained.buffer = std::move(positions.buffer);
-  retained.positions = positions.view;
+                      retained.lists());
   return retained;
 }
 
-Status Compressor::score_blocks(const ActiveLayer& active, DeviceView lse, std::int64_t layer,
-                                TopKState& topk) {
-  const KvView kv = active.kv().view();
-  const DeviceView queries = active.window_queries();
-  const std::int64_t prefix_len = active.window_begin();
-  const std::int64_t halo = recipe_.pool.kernel_len / 2;
-  const std::int64_t block_len = std::min(key_block_len_, prefix_len - recipe_.num_sinks);
-  const std::int64_t scored_len = std::min(block_len + 2 * halo, prefix_len);
+TopKState Compressor::Best::state(std::span<const std::int64_t> lens) const {
+  const std::int64_t total = HeadLists{{}, lens}.total();
+  return {scores.view(DType::kF32, 1, total), ids.view(DType::kI32, 1, total), lens, 0};
+}
 
-  TIDEKV_ASSIGN(const Scratch weights,
-                allocate_scratch(*backend_, Component::kCompressionTemp, DType::kF32,
-                                 num_q_heads_ * queries.rows(), scored_len));
-  TIDEKV_ASSIGN(const Scratch raw, allocate_scratch(*backend_, Component::kCompressionTemp,
-                                                    DType::kF32, kv.num_kv_heads(), scored_len));
-  TIDEKV_ASSIGN(const Scratch pooled, allocate_scratch(*backend_, Component::kCompressionTemp,
-                                                       DType::kF32, kv.num_kv_heads(), block_len));
+Result<Compressor::Best> Compressor::open_best(std::int64_t num_candidates) {
+  const Charge charge{Component::kCompressionTemp, num_candidates * size_of(DType::kF32)};
+  Best best;
+  TIDEKV_ASSIGN(best.scores, backend_->allocate({charge}));
+  TIDEKV_ASSIGN(best.ids, backend_->allocate({charge}));
+  return best;
+}
 
-  // Sinks are retained anyway and are not offered; they still pool into their neighbours.
-  for (std::int64_t begin = recipe_.num_sinks; begin < prefix_len; begin += block_len) {
-    const KeyRange wanted{begin, std::min(begin + block_len, prefix_len)};
-    const KeyRange scored{std::max<std::int64_t>(0, wanted.begin - halo),
-                          std::min(prefix_len, wanted.end + halo)};
-    const DeviceView block_weights =
-        weights.buffer.view(DType::kF32, weights.view.rows(), scored.len());
-    const DeviceView block_raw = raw.buffer.view(DType::kF32, raw.view.rows(), scored.len());
-    const DeviceView scores = pooled.buffer.view(DType::kF32, pooled.view.rows(), wanted.len());
-    backend_->score_keys(queries, kv, lse, scored, block_weights);
-    backend_->pool_scores(block_weights, recipe_.pool, {scored, wanted, prefix_len, queries.rows()},
-                          block_raw, scores);
-    if (probe_ != nullptr) {
-      probe_->on_scores(layer, wanted, scores);
-    }
-    backend_->topk_merge(scores, Position{static_cast<std::int32_t>(wanted.begin)}, topk);
-    topk.num_offered += wanted.len();
+Status Compressor::choose(BlockScorer& scorer, const Best& best, std::span<std::int64_t> lens) {
+  if (recipe_.unit_len > 1) {
+    return choose_units(scorer, best, lens);
   }
+  if (recipe_.even_share < 1) {
+    TIDEKV_TRY(share_out(scorer, best, lens));
+    return choose_tokens(scorer, best, lens, nullptr);  // the same scores once more
+  }
+  return choose_tokens(scorer, best, lens, probe_);
+}
+
+Status Compressor::choose_tokens(BlockScorer& scorer, const Best& best,
+                                 std::span<const std::int64_t> lens, ScoreProbe* probe) {
+  TopKState state = best.state(lens);
+  return scorer.for_each_block([&](const KeyRange& range, DeviceView scores) -> Status {
+    if (probe != nullptr) {
+      probe->on_scores(layer_, range, scores);
+    }
+    backend_->topk_merge(scores, range.begin, state);
+    state.num_offered += range.len();
+    return Ok{};
+  });
+}
+
+// One list for all heads together shows how many of the best candidates each has; a second look at
+// the scores then fills lists of the lengths that follow. So temp is no larger than for equal
+// lists.
+Status Compressor::share_out(BlockScorer& scorer, const Best& best, std::span<std::int64_t> lens) {
+  const std::int64_t base = lens.front();
+  const std::int64_t stride = scorer.candidates().end;
+  const std::int64_t total = HeadLists{{}, lens}.total();
+  TopKState all = best.state(std::span(&total, 1));
+  TIDEKV_TRY(scorer.for_each_block([&](const KeyRange& range, DeviceView scores) -> Status {
+    if (probe_ != nullptr) {
+      probe_->on_scores(layer_, range, scores);
+    }
+    for (std::int64_t head = 0; head < scores.rows(); ++head) {
+      backend_->topk_merge(scores.rows_at(head, 1), head * stride + range.begin, all);
+      all.num_offered += range.len();
+    }
+    return Ok{};
+  }));
+
+  std::vector<std::int32_t> counts(lens.size());
+  TIDEKV_ASSIGN(
+      const Buffer buffer,
+      backend_->allocate({{Component::kCompressionTemp,
+                           static_cast<std::int64_t>(counts.size()) * size_of(DType::kI32)}}));
+  const DeviceView view = buffer.view(DType::kI32, 1, static_cast<std::int64_t>(counts.size()));
+  backend_->count_ids(all.ids, stride, view);
+  TIDEKV_TRY(download(*backend_, view, std::as_writable_bytes(std::span(counts))));
+  const std::vector<std::int64_t> shares =
+      split_over_heads(counts, recipe_.even_share, base, scorer.candidates().len());
+  std::copy(shares.begin(), shares.end(), lens.begin());
   return Ok{};
+}
+
+Status Compressor::choose_units(BlockScorer& scorer, const Best& best,
+                                std::span<const std::int64_t> lens) {
+  TIDEKV_ASSIGN(UnitChoice choice, UnitChoice::open(*backend_, recipe_.unit_len, scorer, lens));
+  TIDEKV_TRY(scorer.for_each_block([&](const KeyRange& range, DeviceView scores) -> Status {
+    if (probe_ != nullptr) {
+      probe_->on_scores(layer_, range, scores);
+    }
+    choice.offer(range, scores);
+    return Ok{};
+  }));
+  return choice.take(scorer, best.state(lens).ids);
 }
 
 }  // namespace tidekv

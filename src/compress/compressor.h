@@ -1,14 +1,15 @@
 // B. Layer-end compressor (Alg. 2): two passes over key blocks, exact top-k, gather.
 //
 // Pass 1 finds the log-sum-exp of each window row; pass 2 forms normalised weights block by block,
-// pools them and offers the scores to a top-k per KV head. The dense tensor [H_q, W, S] never
-// exists unless key_block_len covers the prompt, which is the matched control's dense scoring:
-// both share every operation, so they retain the same rows. Temp does not grow with the prompt.
+// pools them and offers the scores to a top-k per KV head (BlockScorer). With key_block_len the
+// prompt's length scoring is dense, as the matched control's: both share every operation, so they
+// retain the same rows. Temp does not grow with the prompt.
 #pragma once
 
 #include <cstdint>
 
 #include "cache/cache_manager.h"
+#include "compress/block_scorer.h"
 #include "compress/selector.h"
 
 namespace tidekv {
@@ -35,21 +36,31 @@ class Compressor {
   // that covers the prompt evicts nothing.
   Status compress_and_commit(ActiveLayer active, std::int64_t layer_budget, CacheManager& cache);
 
+  // The positions that stay of layer number `layer`; layer_budget * num_kv_heads of them.
+  Result<Retained> select(const ActiveLayer& active, std::int64_t layer_budget, std::int64_t layer);
+
  private:
-  struct Retained {
-    Buffer buffer;
-    DeviceView positions;  // [num_kv_heads, layer_budget] i32
+  // The best candidates so far: their scores and ids side by side.
+  struct Best {
+    Buffer scores;
+    Buffer ids;
+    TopKState state(std::span<const std::int64_t> lens) const;
   };
 
-  Result<Retained> select(const ActiveLayer& active, std::int64_t layer_budget, std::int64_t layer);
-  Status score_blocks(const ActiveLayer& active, DeviceView lse, std::int64_t layer,
-                      TopKState& topk);
+  Result<Best> open_best(std::int64_t num_candidates);
+  // Fills best.ids with the candidates that stay, lens[head] for each head, and sets lens.
+  Status choose(BlockScorer& scorer, const Best& best, std::span<std::int64_t> lens);
+  Status choose_tokens(BlockScorer& scorer, const Best& best, std::span<const std::int64_t> lens,
+                       ScoreProbe* probe);
+  Status share_out(BlockScorer& scorer, const Best& best, std::span<std::int64_t> lens);
+  Status choose_units(BlockScorer& scorer, const Best& best, std::span<const std::int64_t> lens);
 
   Backend* backend_;
   ScoreRecipe recipe_;
   std::int64_t num_q_heads_;
   std::int64_t key_block_len_;
   ScoreProbe* probe_;
+  std::int64_t layer_ = 0;  // being compressed
 };
 
 }  // namespace tidekv

@@ -11,9 +11,8 @@ constexpr std::int64_t kMaxTokens = std::int64_t{1} << 31;
 
 Error refuse(const std::string& message) { return Error{ErrorCode::kInvalidArgument, message}; }
 
-}  // namespace
-
-Status check_selector_options(const SelectorOptions& options) {
+// Options that no recipe survives, whether or not this one reads them.
+Status check_ranges(const SelectorOptions& options) {
   if (options.budget < 1 || options.budget >= kMaxTokens) {
     return refuse("--budget " + std::to_string(options.budget) +
                   ": expected a number of tokens from 1 to 2147483647");
@@ -30,10 +29,30 @@ Status check_selector_options(const SelectorOptions& options) {
     return refuse("--kernel " + std::to_string(options.pool.kernel_len) +
                   ": expected an odd number from 1 to " + std::to_string(kMaxWindowLen - 1));
   }
-  if (options.window_len + options.num_sinks > options.budget) {
+  if (options.unit_len < 1 || options.unit_len > kMaxWindowLen) {
+    return refuse("--unit " + std::to_string(options.unit_len) + ": expected 1 to " +
+                  std::to_string(kMaxWindowLen));
+  }
+  if (!(options.even_share >= 0 && options.even_share <= 1)) {  // NaN too
+    return refuse("--alpha " + std::to_string(options.even_share) + ": expected 0 to 1");
+  }
+  if (options.steepness < 1 || options.steepness >= kMaxTokens) {
+    return refuse("--beta " + std::to_string(options.steepness) + ": expected 1 or more");
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Status check_selector_options(const SelectorEntry& selector, const SelectorOptions& options) {
+  TIDEKV_TRY(check_ranges(options));
+  const ScoreRecipe recipe = selector.create(options)->score_recipe();
+  if (recipe.num_mandatory() > options.budget) {
     return refuse("--window " + std::to_string(options.window_len) + " and --sinks " +
-                  std::to_string(options.num_sinks) + " are always retained and exceed --budget " +
-                  std::to_string(options.budget) + "; raise the budget or lower them");
+                  std::to_string(options.num_sinks) + ": " + std::string(selector.name) +
+                  " always retains " + std::to_string(recipe.num_mandatory()) +
+                  " tokens, which exceeds --budget " + std::to_string(options.budget) +
+                  "; raise the budget or lower them");
   }
   return Ok{};
 }

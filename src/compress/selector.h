@@ -13,17 +13,24 @@
 namespace tidekv {
 
 enum class ScoreSource : std::uint8_t {
-  kKeepAll,          // nothing is scored, nothing evicted
+  kNothing,          // only mandatory tokens stay, or, under a budget that covers the prompt, all
   kWindowAttention,  // attention of the last W queries, Eq. (7)
 };
 
 struct ScoreRecipe {
-  ScoreSource source = ScoreSource::kKeepAll;
-  std::int64_t window_len = 0;  // observation queries; also the recent tokens always retained
+  ScoreSource source = ScoreSource::kNothing;
+  std::int64_t window_len = 0;  // W: the newest queries, where the source needs them
   std::int64_t num_sinks = 0;   // first tokens always retained
+  std::int64_t num_recent = 0;  // last tokens always retained, and no candidates
   PoolRecipe pool;
+  // Candidates in so long units, counted from the first, stay or go together; the one that the
+  // budget cuts leaves its best tokens (ChunkKV).
+  std::int64_t unit_len = 1;
+  // Of a layer's budget, the share that KV heads get alike; the rest goes to the heads that have
+  // the best candidates (Ada-KV).
+  double even_share = 1;
 
-  std::int64_t num_mandatory() const { return window_len + num_sinks; }
+  std::int64_t num_mandatory() const { return num_sinks + num_recent; }
 };
 
 // What the user chose; a selector takes what concerns it.
@@ -32,6 +39,9 @@ struct SelectorOptions {
   std::int64_t window_len = 32;
   std::int64_t num_sinks = 0;
   PoolRecipe pool;
+  std::int64_t unit_len = 10;   // tokens that ChunkKV keeps or drops together
+  double even_share = 0.2;      // Ada-KV's alpha
+  std::int64_t steepness = 20;  // PyramidKV's beta
 };
 
 class Selector {
@@ -49,6 +59,7 @@ struct SelectorEntry {
   std::string_view name;        // the control's name: "snapkv"
   std::string_view short_name;  // of the delayed method: "tidekv-" + "snap"; empty: none
   std::unique_ptr<Selector> (*create)(const SelectorOptions& options);
+  std::int64_t default_sinks = 0;  // where the user names no number
 };
 
 // Every selector. A new one is one file in selectors/ and one line in selectors/registry.cc.
@@ -56,6 +67,6 @@ std::span<const SelectorEntry> selector_entries();
 
 // Refuses options under which a budget cannot hold: mandatory tokens beyond it, an even kernel.
 // Every message names the flag.
-Status check_selector_options(const SelectorOptions& options);
+Status check_selector_options(const SelectorEntry& selector, const SelectorOptions& options);
 
 }  // namespace tidekv

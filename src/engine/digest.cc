@@ -62,19 +62,20 @@ void DigestProbe::on_commit(std::int64_t layer, const CompactLayer& compact) {
   const KvView kv = compact.kv().view();
   Digest64 positions;
   Digest64 cache;
-  for (std::int64_t head = 0; head < kv.num_kv_heads(); ++head) {
-    if (compact.keeps_all()) {
-      for (std::int64_t position = 0; position < compact.num_retained(); ++position) {
+  const std::span<const std::int64_t> lens = compact.retained_lens();
+  if (compact.keeps_all()) {
+    for (const std::int64_t len : lens) {
+      for (std::int64_t position = 0; position < len; ++position) {
         const auto value = static_cast<std::int32_t>(position);
         positions.add(std::as_bytes(std::span(&value, 1)));
       }
-    } else {
-      add_rows(positions, compact.positions().rows_at(head, 1));
     }
+  } else {
+    add_rows(positions, compact.positions().entries);
   }
   for (const DeviceView& slab : {kv.keys, kv.values}) {
-    for (const HeadSpan& head : kv.heads) {
-      add_rows(cache, slab.rows_at(head.offset, compact.num_retained()));
+    for (std::size_t head = 0; head < lens.size(); ++head) {
+      add_rows(cache, slab.rows_at(kv.heads[head].offset, lens[head]));
     }
   }
   digest_of(layer).positions = positions.value();

@@ -1,6 +1,29 @@
 #include "engine/method.h"
 
+#include <algorithm>
+#include <array>
+
 namespace tidekv {
+namespace {
+
+// Methods that no rule names.
+struct NamedMethod {
+  std::string_view name;
+  std::string_view schedule;
+  std::string_view selector;
+};
+
+constexpr std::array<NamedMethod, 1> kNamedMethods = {{
+    {"tide-noevict", "layer-major", "full"},
+}};
+
+template <typename Entry>
+const Entry* entry_of(std::span<const Entry> entries, std::string_view name) {
+  return &*std::find_if(entries.begin(), entries.end(),
+                        [&](const Entry& entry) { return entry.name == name; });
+}
+
+}  // namespace
 
 std::vector<Method> all_methods() {
   std::vector<Method> methods;
@@ -13,6 +36,10 @@ std::vector<Method> all_methods() {
                            &schedule, &selector});
       }
     }
+  }
+  for (const NamedMethod& named : kNamedMethods) {
+    methods.push_back({std::string(named.name), entry_of(schedule_entries(), named.schedule),
+                       entry_of(selector_entries(), named.selector)});
   }
   return methods;
 }

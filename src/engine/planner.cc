@@ -1,7 +1,9 @@
 #include "engine/planner.h"
 
 #include <algorithm>
+#include <functional>
 #include <string>
+#include <utility>
 
 namespace tidekv {
 namespace {
@@ -60,9 +62,13 @@ FormulaInput formula_input(const ModelContext& model, const ResolvedRequest& req
   in.mlp_tile_len = whole ? session.prompt_len : PrefillContext::kMlpTileLen;
   in.mlp_buffers = whole ? 3 : 2;
   in.key_block_len = session.key_block_len;
-  in.window_len = session.selector.window_len;
-  in.num_sinks = session.selector.num_sinks;
-  in.kernel_len = session.selector.pool.kernel_len;
+  const ScoreRecipe recipe = session.method.selector->create(session.selector)->score_recipe();
+  in.window_len = recipe.window_len;
+  in.num_sinks = recipe.num_sinks;
+  in.num_recent = recipe.num_recent;
+  in.kernel_len = recipe.pool.kernel_len;
+  in.unit_len = recipe.unit_len;
+  in.heads_share = recipe.even_share < 1;
   in.growth_len = session.growth_len;
   in.all_rows = session.all_rows;
   in.layer_budgets = layer_budgets;
@@ -171,7 +177,14 @@ std::vector<TimelineEntry> timeline_of(const Accountant& accountant) {
 std::vector<LayerRetention> retention_of(const CacheManager& cache) {
   std::vector<LayerRetention> layers;
   for (std::int64_t layer = 0; layer < cache.num_committed(); ++layer) {
-    layers.push_back({cache.layer(layer).num_retained(), cache.shape().prompt_len});
+    const std::span<const std::int64_t> lens = cache.layer(layer).retained_lens();
+    LayerRetention retention;
+    retention.kept = cache.layer(layer).total_retained() / cache.shape().num_kv_heads;
+    retention.total = cache.shape().prompt_len;
+    if (std::adjacent_find(lens.begin(), lens.end(), std::not_equal_to<>()) != lens.end()) {
+      retention.kept_by_head.assign(lens.begin(), lens.end());
+    }
+    layers.push_back(std::move(retention));
   }
   return layers;
 }
@@ -179,7 +192,7 @@ std::vector<LayerRetention> retention_of(const CacheManager& cache) {
 std::int64_t final_cache_bytes(const CacheManager& cache) {
   std::int64_t bytes = 0;
   for (std::int64_t layer = 0; layer < cache.num_committed(); ++layer) {
-    bytes += cache.shape().kv_bytes(cache.layer(layer).num_retained());
+    bytes += cache.layer(layer).total_retained() * cache.shape().row_bytes();
   }
   return bytes;
 }

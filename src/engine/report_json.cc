@@ -15,7 +15,11 @@ constexpr int kIndent = 2;
 Json layers_json(const std::vector<LayerRetention>& layers) {
   Json array = Json::array();
   for (const LayerRetention& layer : layers) {
-    array.push_back({{"kept", layer.kept}, {"total", layer.total}});
+    Json entry = {{"kept", layer.kept}, {"total", layer.total}};
+    if (!layer.kept_by_head.empty()) {
+      entry["kept_by_head"] = layer.kept_by_head;
+    }
+    array.push_back(std::move(entry));
   }
   return array;
 }

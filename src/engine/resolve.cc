@@ -18,15 +18,19 @@ DType compute_dtype(const ModelContext& model, ComputeType type) {
   return type == ComputeType::kF32 ? DType::kF32 : DType::kBF16;
 }
 
-SelectorOptions selector_options(const PrefillOptions& options) {
+SelectorOptions selector_options(const SelectorEntry& selector, const PrefillOptions& options) {
   return {
       .budget = options.budget,
       .window_len = options.window_len,
-      .num_sinks = options.num_sinks,
+      .num_sinks = options.num_sinks == PrefillOptions::kMethodsSinks ? selector.default_sinks
+                                                                      : options.num_sinks,
       .pool = {.group_reduce = options.group_reduction == GroupReduction::kMean ? GroupReduce::kMean
                                                                                 : GroupReduce::kMax,
                .pool = options.pooling == Pooling::kMax ? Pool::kMax : Pool::kAverage,
-               .kernel_len = options.kernel_len}};
+               .kernel_len = options.kernel_len},
+      .unit_len = options.unit_len,
+      .even_share = options.even_share,
+      .steepness = options.steepness};
 }
 
 Error refuse(const std::string& message) { return Error{ErrorCode::kInvalidArgument, message}; }
@@ -45,6 +49,18 @@ Result<std::int64_t> context_length(const ModelConfig& config, const PrefillOpti
                   ", or 0 for the model's");
   }
   return options.context_len == 0 ? config.max_positions : options.context_len;
+}
+
+// Candidates of all KV heads of a layer have 32-bit ids.
+Status check_candidates(const ModelConfig& config, std::int64_t prompt_len) {
+  constexpr std::int64_t kMostRows = (std::int64_t{1} << 31) - 1;
+  if (prompt_len > kMostRows / config.num_kv_heads) {
+    return Error{ErrorCode::kUnsupported,
+                 "the prompt has " + std::to_string(prompt_len) + " tokens; with " +
+                     std::to_string(config.num_kv_heads) + " KV heads at most " +
+                     std::to_string(kMostRows / config.num_kv_heads) + " are possible"};
+  }
+  return Ok{};
 }
 
 Status check_lengths(const PrefillOptions& options, std::int64_t prompt_len,
@@ -111,12 +127,13 @@ Result<ResolvedRequest> resolve_request(const ModelContext& model, const Prefill
   ResolvedRequest request;
   TIDEKV_ASSIGN(request.context_len, context_length(*model.config, options));
   TIDEKV_TRY(check_lengths(options, prompt_len, request.context_len));
+  TIDEKV_TRY(check_candidates(*model.config, prompt_len));
   SessionOptions& session = request.session;
   session.config = model.config;
   session.weights = model.weights;
   TIDEKV_ASSIGN(session.method, find_method(options.method));
-  session.selector = selector_options(options);
-  TIDEKV_TRY(check_selector_options(session.selector));
+  session.selector = selector_options(*session.method.selector, options);
+  TIDEKV_TRY(check_selector_options(*session.method.selector, session.selector));
   session.dtype = compute_dtype(model, options.compute_type);
   session.all_rows = options.all_rows;
 

@@ -35,17 +35,35 @@ std::int64_t finished_layer_bytes(const FormulaInput& in, std::int64_t budget) {
   return kv_bytes(in, budget + in.growth_len) + in.num_kv_heads * budget * kFloatBytes;
 }
 
-// Temp of scoring one layer: log-sum-exp, top-k, and one key block with its pooling halo.
+std::int64_t ceil_of_ratio(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+// Temp of choosing in units: averages of a block, and scores and ids of the best units.
+std::int64_t unit_bytes(const FormulaInput& in, std::int64_t kept, std::int64_t candidates,
+                        std::int64_t block) {
+  const std::int64_t units =
+      std::min(kept / in.unit_len + 2, ceil_of_ratio(candidates, in.unit_len));
+  return in.num_kv_heads * (ceil_of_ratio(block, in.unit_len) + 2 * units) * kFloatBytes;
+}
+
+// Temp of the cut of one layer: the best candidates, the log-sum-exp of pass 1, and one key block
+// with its pooling halo.
 std::int64_t scoring_bytes(const FormulaInput& in, std::int64_t budget) {
-  const std::int64_t prefix = in.prompt_len - in.window_len;
-  const std::int64_t block = std::min(in.key_block_len, prefix - in.num_sinks);
-  const std::int64_t scored = std::min(block + 2 * (in.kernel_len / 2), prefix);
-  const std::int64_t k = budget - in.window_len - in.num_sinks;
+  const std::int64_t kept = budget - in.num_sinks - in.num_recent;
+  const std::int64_t best = 2 * in.num_kv_heads * kept * kFloatBytes;
+  if (kept == 0) {
+    return best;
+  }
+  const std::int64_t end = in.prompt_len - in.num_recent;
+  const std::int64_t candidates = end - in.num_sinks;
+  const std::int64_t whole_units = ceil_of_ratio(in.key_block_len, in.unit_len) * in.unit_len;
+  const std::int64_t block = std::min(whole_units, candidates);
+  const std::int64_t scored = std::min(block + 2 * (in.kernel_len / 2), end);
   const std::int64_t lse = 2 * in.num_q_heads * in.window_len;
-  const std::int64_t topk = 2 * in.num_kv_heads * k;
   const std::int64_t weights = in.num_q_heads * in.window_len * scored;
   const std::int64_t pooled = in.num_kv_heads * (scored + block);
-  return (lse + topk + weights + pooled) * kFloatBytes;
+  const std::int64_t counts = in.heads_share ? in.num_kv_heads : 0;
+  const std::int64_t units = in.unit_len > 1 ? unit_bytes(in, kept, candidates, block) : 0;
+  return best + (lse + weights + pooled + counts) * kFloatBytes + units;
 }
 
 // The largest working set while layer `layer` is active, finished layers not counted.

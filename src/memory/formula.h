@@ -27,9 +27,12 @@ struct FormulaInput {
   std::int64_t mlp_tile_len = 0;   // rows inside the MLP at once
   std::int64_t mlp_buffers = 2;    // c: co-resident buffers of width d_ff
   std::int64_t key_block_len = 0;  // b_s
-  std::int64_t window_len = 0;     // W
-  std::int64_t num_sinks = 0;
+  std::int64_t window_len = 0;     // W: queries that score
+  std::int64_t num_sinks = 0;      // always retained, no candidates
+  std::int64_t num_recent = 0;     // the same, at the end
   std::int64_t kernel_len = 1;
+  std::int64_t unit_len = 1;    // candidates that stay or go together
+  bool heads_share = false;     // a layer's budget is split by what the heads' candidates score
   std::int64_t growth_len = 0;  // generated rows per head
   bool all_rows = false;
   std::span<const std::int64_t> layer_budgets;  // K_l, [num_layers]

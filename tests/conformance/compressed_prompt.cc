@@ -67,31 +67,35 @@ ActiveLayer fill_active(Device& device, CacheManager& cache, const AttentionCase
 }
 
 void read_positions(Device& device, const CompactLayer& layer, Kept& kept) {
-  std::vector<std::int32_t> all(static_cast<std::size_t>(layer.num_retained()));
-  std::iota(all.begin(), all.end(), 0);
-  kept.positions.assign(layer.kv().heads().size(), all);
+  for (const std::int64_t len : layer.retained_lens()) {
+    std::vector<std::int32_t> all(static_cast<std::size_t>(len));
+    std::iota(all.begin(), all.end(), 0);
+    kept.positions.push_back(std::move(all));
+  }
   if (layer.keeps_all()) {
     return;
   }
-  const HostTensor positions = device.get(layer.positions());
-  for (std::int64_t head = 0; head < positions.rows(); ++head) {
-    for (std::int64_t i = 0; i < positions.cols(); ++i) {
-      kept.positions[static_cast<std::size_t>(head)][static_cast<std::size_t>(i)] =
-          static_cast<std::int32_t>(positions.at(head, i));
+  const HostTensor positions = device.get(layer.positions().entries);
+  std::int64_t entry = 0;
+  for (std::vector<std::int32_t>& head : kept.positions) {
+    for (std::int32_t& position : head) {
+      position = static_cast<std::int32_t>(positions.at(0, entry++));
     }
   }
+  EXPECT_EQ(entry, positions.cols());
 }
 
 void read_rows(Device& device, const CompactLayer& layer, Kept& kept) {
   const KvView view = layer.kv().view();
-  const std::int64_t rows = layer.num_retained();
-  kept.keys = HostTensor(view.keys.dtype(), view.num_kv_heads() * rows, view.head_dim());
+  kept.keys = HostTensor(view.keys.dtype(), layer.total_retained(), view.head_dim());
   kept.values = kept.keys;
-  for (std::int64_t head = 0; head < view.num_kv_heads(); ++head) {
-    const HeadSpan& span = view.heads[static_cast<std::size_t>(head)];
-    EXPECT_EQ(span.len, rows);
-    kept.keys.put_rows(head * rows, device.get(view.keys.rows_at(span.offset, rows)));
-    kept.values.put_rows(head * rows, device.get(view.values.rows_at(span.offset, rows)));
+  std::int64_t row = 0;
+  for (std::size_t head = 0; head < view.heads.size(); ++head) {
+    const HeadSpan& span = view.heads[head];
+    EXPECT_EQ(span.len, layer.retained_lens()[head]);
+    kept.keys.put_rows(row, device.get(view.keys.rows_at(span.offset, span.len)));
+    kept.values.put_rows(row, device.get(view.values.rows_at(span.offset, span.len)));
+    row += span.len;
   }
 }
 

@@ -1,4 +1,4 @@
-// From weights to retained positions: pool_scores, topk_merge, topk_take.
+// From weights to retained positions: pool_scores, average_units, topk_merge, count_ids, topk_take.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -41,7 +41,9 @@ std::vector<PoolRecipe> all_recipes() {
   for (const GroupReduce reduce : {GroupReduce::kMean, GroupReduce::kMax}) {
     for (const Pool pool : {Pool::kMax, Pool::kAverage}) {
       for (const std::int64_t kernel_len : {1, 3, 7}) {
-        recipes.push_back({reduce, pool, kernel_len});
+        for (const HeadScores heads : {HeadScores::kOwn, HeadScores::kMean}) {
+          recipes.push_back({reduce, pool, kernel_len, heads});
+        }
       }
     }
   }
@@ -51,7 +53,8 @@ std::vector<PoolRecipe> all_recipes() {
 std::string describe(const PoolRecipe& recipe) {
   return std::string(recipe.group_reduce == GroupReduce::kMean ? "mean" : "max") + " of group, " +
          (recipe.pool == Pool::kMax ? "max" : "average") + " over " +
-         std::to_string(recipe.kernel_len);
+         std::to_string(recipe.kernel_len) +
+         (recipe.heads == HeadScores::kMean ? ", heads agree" : "");
 }
 
 class PoolScores : public BackendTest {
@@ -142,7 +145,38 @@ TEST_P(PoolScores, ReducesTheGroupBeforePooling) {
   EXPECT_EQ(got.at(0, 2), 0.5);
 }
 
-// --- topk_merge, topk_take ---
+// --- average_units ---
+
+class AverageUnits : public BackendTest {};
+TIDEKV_ON_EVERY_BACKEND(AverageUnits);
+
+TEST_P(AverageUnits, IsTheMeanOfEachUnitAndOfTheShorterLast) {
+  for (const std::int64_t unit_len : {1, 2, 10, 64}) {
+    for (const std::int64_t len : {1, 9, 10, 11, 200}) {
+      const HostTensor scores = random_.normals(DType::kF32, 3, len);
+      const std::int64_t num_units = (len + unit_len - 1) / unit_len;
+      const DeviceTensor averages = device_.garbage(DType::kF32, 3, num_units);
+      const DeviceTensor from = device_.put(scores);
+      backend().average_units(from.view, unit_len, averages.view);
+      HostTensor wanted(DType::kF32, 3, num_units);
+      for (std::int64_t row = 0; row < 3; ++row) {
+        for (std::int64_t unit = 0; unit < num_units; ++unit) {
+          const std::int64_t end = std::min(len, (unit + 1) * unit_len);
+          float sum = 0.0F;  // in order, as every backend must
+          for (std::int64_t i = unit * unit_len; i < end; ++i) {
+            sum += static_cast<float>(scores.at(row, i));
+          }
+          const float mean = sum / static_cast<float>(end - unit * unit_len);
+          wanted.set(row, unit, static_cast<double>(mean));
+        }
+      }
+      EXPECT_TRUE(same_bits(device_.get(averages.view), wanted))
+          << len << " in units of " << unit_len;
+    }
+  }
+}
+
+// --- topk_merge, count_ids, topk_take ---
 
 // The k best of a head by sorting: higher score first, then lower position; NaN is -infinity.
 std::vector<std::int32_t> best_by_sorting(const HostTensor& scores, std::int64_t head,
@@ -163,25 +197,32 @@ std::vector<std::int32_t> best_by_sorting(const HostTensor& scores, std::int64_t
   return best;
 }
 
+// A list of `k` for every head.
+using Lens = std::vector<std::int64_t>;
+
 class TopK : public BackendTest {
  protected:
-  // Offers all scores in blocks, behind `mandatory.num_sinks` positions, and takes the result.
-  HostTensor select(const HostTensor& scores, std::int64_t k, std::int64_t block,
+  // Offers all scores in blocks, behind `mandatory.num_sinks` positions, and takes the result: the
+  // heads' lists one behind the other.
+  HostTensor select(const HostTensor& scores, const Lens& lens, std::int64_t block,
                     const Backend::Mandatory& mandatory) {
-    const std::int64_t heads = scores.rows();
-    const DeviceTensor best = device_.garbage(DType::kF32, heads, k);
-    const DeviceTensor positions = device_.garbage(DType::kI32, heads, k);
-    TopKState state{best.view, positions.view, 0};
+    const std::int64_t total = std::accumulate(lens.begin(), lens.end(), std::int64_t{0});
+    const DeviceTensor best = device_.garbage(DType::kF32, 1, total);
+    const DeviceTensor positions = device_.garbage(DType::kI32, 1, total);
+    TopKState state{best.view, positions.view, lens, 0};
     for (std::int64_t begin = 0; begin < scores.cols(); begin += block) {
       const std::int64_t len = std::min(block, scores.cols() - begin);
       const DeviceTensor offered = device_.put(cols_at(scores, begin, len));
-      const auto first = static_cast<std::int32_t>(mandatory.num_sinks + begin);
-      backend().topk_merge(offered.view, Position{first}, state);
+      backend().topk_merge(offered.view, mandatory.num_sinks + begin, state);
       state.num_offered += len;
     }
-    const DeviceTensor retained =
-        device_.garbage(DType::kI32, heads, mandatory.num_sinks + k + mandatory.num_recent);
-    backend().topk_take(state, mandatory, retained.view);
+    Lens retained_lens;
+    for (const std::int64_t len : lens) {
+      retained_lens.push_back(mandatory.num_sinks + len + mandatory.num_recent);
+    }
+    const DeviceTensor retained = device_.garbage(
+        DType::kI32, 1, total + scores.rows() * (mandatory.num_sinks + mandatory.num_recent));
+    backend().topk_take(state, mandatory, {retained.view, retained_lens});
     return device_.get(retained.view);
   }
 
@@ -190,30 +231,38 @@ class TopK : public BackendTest {
     return {sinks, recent, sinks + scores.cols() + recent};
   }
 
-  static HostTensor wanted(const HostTensor& scores, std::int64_t k,
+  static HostTensor wanted(const HostTensor& scores, const Lens& lens,
                            const Backend::Mandatory& mandatory) {
-    HostTensor retained(DType::kI32, scores.rows(), mandatory.num_sinks + k + mandatory.num_recent);
+    std::vector<std::int64_t> all;
     for (std::int64_t head = 0; head < scores.rows(); ++head) {
-      std::int64_t col = 0;
-      for (; col < mandatory.num_sinks; ++col) {
-        retained.set(head, col, static_cast<double>(col));
+      for (std::int64_t position = 0; position < mandatory.num_sinks; ++position) {
+        all.push_back(position);
       }
       const auto first = static_cast<std::int32_t>(mandatory.num_sinks);
-      for (const std::int32_t position : best_by_sorting(scores, head, k, first)) {
-        retained.set(head, col++, position);
+      const std::int64_t len = lens[static_cast<std::size_t>(head)];
+      for (const std::int32_t position : best_by_sorting(scores, head, len, first)) {
+        all.push_back(position);
       }
-      for (std::int64_t i = 0; i < mandatory.num_recent; ++i) {
-        const std::int64_t position = mandatory.prompt_len - mandatory.num_recent + i;
-        retained.set(head, col++, static_cast<double>(position));
+      for (std::int64_t i = mandatory.num_recent; i > 0; --i) {
+        all.push_back(mandatory.prompt_len - i);
       }
+    }
+    HostTensor retained(DType::kI32, 1, static_cast<std::int64_t>(all.size()));
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      retained.set(0, static_cast<std::int64_t>(i), static_cast<double>(all[i]));
     }
     return retained;
   }
 
+  void expect_sorted_choice(const HostTensor& scores, const Lens& lens, std::int64_t block,
+                            const Backend::Mandatory& mandatory) {
+    ASSERT_TRUE(same_bits(select(scores, lens, block, mandatory), wanted(scores, lens, mandatory)))
+        << "k " << lens[0] << " of " << scores.cols() << ", blocks of " << block;
+  }
   void expect_sorted_choice(const HostTensor& scores, std::int64_t k, std::int64_t block,
                             const Backend::Mandatory& mandatory) {
-    ASSERT_TRUE(same_bits(select(scores, k, block, mandatory), wanted(scores, k, mandatory)))
-        << "k " << k << " of " << scores.cols() << ", blocks of " << block;
+    expect_sorted_choice(scores, Lens(static_cast<std::size_t>(scores.rows()), k), block,
+                         mandatory);
   }
 };
 TIDEKV_ON_EVERY_BACKEND(TopK);
@@ -265,10 +314,10 @@ TEST_P(TopK, WithNoRoomKeepsOnlyMandatoryPositions) {
 TEST_P(TopK, WithRoomForAllKeepsAll) {
   const HostTensor scores = random_.normals(DType::kF32, 2, 90);
   const Backend::Mandatory mandatory = around(scores, 4, 6);
-  const HostTensor retained = select(scores, 90, 32, mandatory);
+  const HostTensor retained = select(scores, {90, 90}, 32, mandatory);
   for (std::int64_t head = 0; head < 2; ++head) {
     for (std::int64_t position = 0; position < 100; ++position) {
-      ASSERT_EQ(retained.at(head, position), static_cast<double>(position));
+      ASSERT_EQ(retained.at(0, head * 100 + position), static_cast<double>(position));
     }
   }
 }
@@ -294,9 +343,42 @@ TEST_P(TopK, RandomSizesScoresAndPartitionsAgreeWithSorting) {
         scores.set(row, col, static_cast<double>(random_.below(levels)) * 0.1 - 1.0);
       }
     }
-    const std::int64_t k = random_.below(len + 1);
+    Lens lens;
+    for (std::int64_t head = 0; head < scores.rows(); ++head) {
+      lens.push_back(random_.below(len + 1));
+    }
     const std::int64_t block = 1 + random_.below(len);
-    expect_sorted_choice(scores, k, block, around(scores, random_.below(5), random_.below(5)));
+    expect_sorted_choice(scores, lens, block, around(scores, random_.below(5), random_.below(5)));
+  }
+}
+
+// All heads in one list: ids beyond one head's positions, offered one head after the other.
+TEST_P(TopK, OneListForAllHeadsTellsHowManyOfTheBestEachHas) {
+  constexpr std::int64_t kHeads = 3;
+  constexpr std::int64_t kLen = 70;
+  for (const std::int64_t k : {1, 50, 200}) {
+    HostTensor scores = random_.normals(DType::kF32, kHeads, kLen);
+    scores.set(1, 5, kNan);
+    const Lens lens = {k};
+    const DeviceTensor best = device_.garbage(DType::kF32, 1, k);
+    const DeviceTensor ids = device_.garbage(DType::kI32, 1, k);
+    const DeviceTensor counts = device_.garbage(DType::kI32, 1, kHeads);
+    TopKState state{best.view, ids.view, lens, 0};
+    HostTensor flat(DType::kF32, 1, kHeads * kLen);
+    for (std::int64_t head = 0; head < kHeads; ++head) {
+      const DeviceTensor offered = device_.put(scores.rows_at(head, 1));
+      backend().topk_merge(offered.view, head * kLen, state);
+      state.num_offered += kLen;
+      for (std::int64_t i = 0; i < kLen; ++i) {
+        flat.set(0, head * kLen + i, scores.at(head, i));
+      }
+    }
+    backend().count_ids(ids.view, kLen, counts.view);
+    HostTensor wanted(DType::kI32, 1, kHeads);
+    for (const std::int32_t id : best_by_sorting(flat, 0, k, 0)) {
+      wanted.set(0, id / kLen, wanted.at(0, id / kLen) + 1);
+    }
+    EXPECT_TRUE(same_bits(device_.get(counts.view), wanted)) << "k " << k;
   }
 }
 

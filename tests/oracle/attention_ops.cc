@@ -171,24 +171,41 @@ double grouped(const HostTensor& weights, GroupReduce reduce, std::int64_t first
   return reduce == GroupReduce::kMean ? reduced / as_double(group) : reduced;
 }
 
+// One column before pooling: of KV head `head` alone, or the mean of all.
+double raw_score(const HostTensor& weights, std::int64_t num_kv_heads, std::int64_t head,
+                 const PoolRecipe& recipe, std::int64_t window_len, std::int64_t col) {
+  const std::int64_t group = weights.rows() / num_kv_heads / window_len;
+  const auto score_of = [&](std::int64_t h) {
+    return grouped(weights, recipe.group_reduce, h * group * window_len, group, window_len, col);
+  };
+  if (recipe.heads == HeadScores::kOwn) {
+    return score_of(head);
+  }
+  double sum = 0;
+  for (std::int64_t h = 0; h < num_kv_heads; ++h) {
+    sum += score_of(h);
+  }
+  return sum / as_double(num_kv_heads);
+}
+
 }  // namespace
 
 // Nothing is negative, so every sum's error is relative: W for the window, the group's size and a
-// division, the kernel's length and a division. Maxima round nothing.
+// division, the same for the KV heads, the kernel's length and a division. Maxima round nothing.
 Expected pool_scores(const HostTensor& weights, std::int64_t num_kv_heads, const PoolRecipe& recipe,
                      const Backend::PoolRanges& ranges) {
   const std::int64_t halo = recipe.kernel_len / 2;
   const std::int64_t group = weights.rows() / num_kv_heads / ranges.window_len;
-  const double roundings = as_double(ranges.window_len + group + recipe.kernel_len) + 2.0;
+  const std::int64_t heads = recipe.heads == HeadScores::kMean ? num_kv_heads + 1 : 0;
+  const double roundings = as_double(ranges.window_len + group + heads + recipe.kernel_len) + 2.0;
   Expected out(num_kv_heads, ranges.wanted.len());
   for (std::int64_t head = 0; head < num_kv_heads; ++head) {
-    const std::int64_t first_row = head * group * ranges.window_len;
     for (std::int64_t key = ranges.wanted.begin; key < ranges.wanted.end; ++key) {
       double pooled = 0;
       const std::int64_t last = std::min(ranges.prefix_len - 1, key + halo);
       for (std::int64_t near = std::max<std::int64_t>(0, key - halo); near <= last; ++near) {
-        const double score = grouped(weights, recipe.group_reduce, first_row, group,
-                                     ranges.window_len, near - ranges.scored.begin);
+        const double score = raw_score(weights, num_kv_heads, head, recipe, ranges.window_len,
+                                       near - ranges.scored.begin);
         pooled = recipe.pool == Pool::kMax ? std::max(pooled, score) : pooled + score;
       }
       if (recipe.pool == Pool::kAverage) {  // keys beyond the prefix count as zeros

@@ -38,9 +38,10 @@ void add_row_weights(const Logits& logits, Scores& sums) {
 
 // Sum over the window, then mean or maximum over the query heads of one KV head.
 Scores group_scores(const HostTensor& queries, const Kv& kv, std::int64_t head,
-                    GroupReduce reduce) {
+                    const DenseSnapKvOptions& options) {
+  const GroupReduce reduce = options.pool.group_reduce;
   const std::int64_t window_len = queries.rows();
-  const std::int64_t prefix_len = kv.heads[static_cast<std::size_t>(head)].len - window_len;
+  const std::int64_t prefix_len = kv.heads[static_cast<std::size_t>(head)].len - options.num_recent;
   const std::int64_t group = queries.cols() / kv.head_dim() / kv.num_kv_heads();
   Scores reduced(prefix_len);
   for (std::int64_t g = 0; g < group; ++g) {
@@ -63,6 +64,24 @@ Scores group_scores(const HostTensor& queries, const Kv& kv, std::int64_t head,
     reduced.bound[key] += sums_growth * reduced.value[key];
   }
   return reduced;
+}
+
+// Mean over all KV heads.
+Scores mean_scores(const HostTensor& queries, const Kv& kv, const DenseSnapKvOptions& options) {
+  const auto heads = static_cast<double>(kv.num_kv_heads());
+  Scores mean = group_scores(queries, kv, 0, options);
+  for (std::int64_t head = 1; head < kv.num_kv_heads(); ++head) {
+    const Scores other = group_scores(queries, kv, head, options);
+    for (std::size_t key = 0; key < mean.value.size(); ++key) {
+      mean.value[key] += other.value[key];
+      mean.bound[key] += other.bound[key];
+    }
+  }
+  for (std::size_t key = 0; key < mean.value.size(); ++key) {
+    mean.value[key] /= heads;
+    mean.bound[key] = mean.bound[key] / heads + rounding_growth(heads + 2.0) * mean.value[key];
+  }
+  return mean;
 }
 
 // Pools over neighbouring keys of the prefix. A maximum moves by no more than the largest error
@@ -120,8 +139,10 @@ DenseSelection dense_snapkv(const HostTensor& window_queries, const Kv& kv,
                             const DenseSnapKvOptions& options) {
   DenseSelection selection;
   for (std::int64_t head = 0; head < kv.num_kv_heads(); ++head) {
-    Scores pooled =
-        pool(group_scores(window_queries, kv, head, options.pool.group_reduce), options.pool);
+    const Scores raw = options.pool.heads == HeadScores::kMean
+                           ? mean_scores(window_queries, kv, options)
+                           : group_scores(window_queries, kv, head, options);
+    Scores pooled = pool(raw, options.pool);
     const std::int64_t prompt_len = kv.heads[static_cast<std::size_t>(head)].len;
     selection.positions.push_back(choose(pooled.value, prompt_len, options));
     selection.scores.push_back(std::move(pooled.value));

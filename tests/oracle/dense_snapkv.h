@@ -12,13 +12,13 @@ namespace tidekv::oracle {
 
 struct DenseSnapKvOptions {
   std::int64_t budget = 0;      // tokens kept per KV head, window and sinks included
-  std::int64_t window_len = 0;  // observation queries, and newest tokens that always stay
+  std::int64_t num_recent = 0;  // newest tokens that always stay
   std::int64_t num_sinks = 0;   // first tokens that always stay
   PoolRecipe pool;
 };
 
 struct DenseSelection {
-  // One vector per KV head, over the prefix [0, prompt_len - window_len).
+  // One vector per KV head, over the prefix [0, prompt_len - num_recent).
   std::vector<std::vector<double>> scores;
   std::vector<std::vector<double>> score_bounds;  // how far rounding may take a float score
   // One vector per KV head, ascending; the whole prompt where the budget covers it.

@@ -47,12 +47,14 @@ class CaptureProbe final : public PrefillProbe {
   }
   void on_commit(std::int64_t layer, const CompactLayer& compact) override {
     const KvView kv = compact.kv().view();
+    const std::span<const std::int64_t> lens = compact.retained_lens();
+    at(layer).retained_lens.assign(lens.begin(), lens.end());
     if (!compact.keeps_all()) {
-      append_rows(*backend_, compact.positions(), at(layer).positions);
+      append_rows(*backend_, compact.positions().entries, at(layer).positions);
     }
     for (const DeviceView& slab : {kv.keys, kv.values}) {
-      for (const HeadSpan& head : kv.heads) {
-        append_rows(*backend_, slab.rows_at(head.offset, compact.num_retained()), at(layer).cache);
+      for (std::size_t head = 0; head < lens.size(); ++head) {
+        append_rows(*backend_, slab.rows_at(kv.heads[head].offset, lens[head]), at(layer).cache);
       }
     }
   }
@@ -94,7 +96,9 @@ Status run(const ModelContext& model, const std::vector<std::int32_t>& prompt,
   ThreadPool pool(setup.num_threads);
   const auto backend = setup.backend->create({.pool = &pool});
   capture.layers.resize(static_cast<std::size_t>(model.config->num_layers));
-  CaptureProbe probe(*backend, capture.layers, prompt_len - setup.options.window_len);
+  const ScoreRecipe recipe =
+      request.session.method.selector->create(request.session.selector)->score_recipe();
+  CaptureProbe probe(*backend, capture.layers, prompt_len - recipe.num_recent);
   request.session.probe = setup.capture_layers ? &probe : nullptr;
   TIDEKV_ASSIGN(const auto session, Session::create(*backend, request.session));
   TIDEKV_TRY(backend->reserve(plan.memory));

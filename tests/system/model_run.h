@@ -31,10 +31,11 @@ class ModelFolder {
 
 // What one layer produced, as raw values in canonical order.
 struct LayerCapture {
-  std::vector<std::byte> hidden;        // rows that left the layer
-  std::vector<float> scores;            // [num_kv_heads, prefix]; empty if nothing was scored
-  std::vector<std::int32_t> positions;  // [num_kv_heads, kept]
-  std::vector<std::byte> cache;         // keys by head, then values
+  std::vector<std::byte> hidden;            // rows that left the layer
+  std::vector<float> scores;                // [num_kv_heads, prefix]; empty if nothing was scored
+  std::vector<std::int64_t> retained_lens;  // [num_kv_heads]
+  std::vector<std::int32_t> positions;      // head by head; empty if nothing was evicted
+  std::vector<std::byte> cache;             // keys by head, then values
   friend bool operator==(const LayerCapture&, const LayerCapture&) = default;
 };
 

@@ -90,14 +90,20 @@ class CpuBackend final : public Backend {
                       DeviceView raw, DeviceView scores) override {
     cpu::pool_scores(context(), weights, recipe, ranges, raw, scores);
   }
-  void do_topk_merge(DeviceView scores, Position first, const TopKState& state) override {
+  void do_average_units(DeviceView scores, std::int64_t unit_len, DeviceView averages) override {
+    cpu::average_units(context(), scores, unit_len, averages);
+  }
+  void do_topk_merge(DeviceView scores, std::int64_t first, const TopKState& state) override {
     cpu::topk_merge(context(), scores, first, state);
   }
+  void do_count_ids(DeviceView ids, std::int64_t stride, DeviceView counts) override {
+    cpu::count_ids(context(), ids, stride, counts);
+  }
   void do_topk_take(const TopKState& state, const Mandatory& mandatory,
-                    DeviceView retained) override {
+                    const HeadLists& retained) override {
     cpu::topk_take(context(), state, mandatory, retained);
   }
-  void do_gather_rows(const KvView& from, DeviceView slots, const KvView& to) override {
+  void do_gather_rows(const KvView& from, const HeadLists& slots, const KvView& to) override {
     cpu::gather_rows(context(), from, slots, to);
   }
 

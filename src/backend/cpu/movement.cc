@@ -40,15 +40,15 @@ void append_kv(const Context& context, DeviceView k, DeviceView v, const KvView&
       });
 }
 
-void gather_rows(const Context& context, const KvView& from, DeviceView slots, const KvView& to) {
+void gather_rows(const Context& context, const KvView& from, const HeadLists& slots,
+                 const KvView& to) {
   const std::int64_t row_bytes = from.head_dim() * size_of(from.keys.dtype());
-  const std::int64_t num_rows = slots.cols();
-  for_row_pieces(context.pool, num_rows, from.num_kv_heads() * from.head_dim(),
-                 [&](std::int64_t first, std::int64_t count, int) {
-                   for (std::int64_t h = 0; h < from.num_kv_heads(); ++h) {
-                     const HeadSpan& source = from.heads[static_cast<std::size_t>(h)];
-                     const HeadSpan& target = to.heads[static_cast<std::size_t>(h)];
-                     const auto* picked = reinterpret_cast<const std::int32_t*>(address(slots, h));
+  const std::int32_t* picked = integers(slots.entries);
+  for (std::size_t h = 0; h < slots.lens.size(); ++h) {
+    const HeadSpan& source = from.heads[h];
+    const HeadSpan& target = to.heads[h];
+    for_row_pieces(context.pool, slots.lens[h], from.head_dim(),
+                   [&](std::int64_t first, std::int64_t count, int) {
                      for (std::int64_t r = first; r < first + count; ++r) {
                        TIDEKV_DCHECK(picked[r] >= 0 && picked[r] < source.len);
                        const std::int64_t slot = source.offset + picked[r];
@@ -56,8 +56,9 @@ void gather_rows(const Context& context, const KvView& from, DeviceView slots, c
                        copy_piece(address(from.keys, slot), address(to.keys, place), row_bytes);
                        copy_piece(address(from.values, slot), address(to.values, place), row_bytes);
                      }
-                   }
-                 });
+                   });
+    picked += slots.lens[h];
+  }
 }
 
 }  // namespace tidekv::cpu

@@ -80,6 +80,9 @@ inline std::byte* address(DeviceView view, std::int64_t row, std::int64_t col = 
 inline float* floats(DeviceView view, std::int64_t row = 0) {
   return reinterpret_cast<float*>(address(view, row));
 }
+inline std::int32_t* integers(DeviceView view, std::int64_t row = 0) {
+  return reinterpret_cast<std::int32_t*>(address(view, row));
+}
 
 // Calls body(first, count, thread) for pieces of [0, num_rows). A piece has about 16K elements:
 // smaller ones cost more to hand out than to compute.
@@ -98,7 +101,8 @@ void for_row_pieces(const TaskRunner& pool, std::int64_t num_rows, std::int64_t 
 // movement.cc
 void copy_bytes(const Context& context, const std::byte* from, std::byte* to, std::int64_t bytes);
 void append_kv(const Context& context, DeviceView k, DeviceView v, const KvView& kv);
-void gather_rows(const Context& context, const KvView& from, DeviceView slots, const KvView& to);
+void gather_rows(const Context& context, const KvView& from, const HeadLists& slots,
+                 const KvView& to);
 
 // activations.cc
 void embed(const Context& context, DeviceView table, DeviceView ids, DeviceView out);
@@ -123,8 +127,12 @@ void attend_row_by_row(const Context& context, DeviceView q, const KvView& kv);
 // selection.cc
 void pool_scores(const Context& context, DeviceView weights, const PoolRecipe& recipe,
                  const Backend::PoolRanges& ranges, DeviceView raw, DeviceView scores);
-void topk_merge(const Context& context, DeviceView scores, Position first, const TopKState& state);
+void average_units(const Context& context, DeviceView scores, std::int64_t unit_len,
+                   DeviceView averages);
+void topk_merge(const Context& context, DeviceView scores, std::int64_t first,
+                const TopKState& state);
+void count_ids(const Context& context, DeviceView ids, std::int64_t stride, DeviceView counts);
 void topk_take(const Context& context, const TopKState& state, const Backend::Mandatory& mandatory,
-               DeviceView retained);
+               const HeadLists& retained);
 
 }  // namespace tidekv::cpu

@@ -1,7 +1,10 @@
-// From attention weights to retained positions: pool_scores, topk_merge, topk_take.
+// From attention weights to retained positions.
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <span>
+#include <vector>
 
 #include "backend/cpu/operations.h"
 #include "base/checked_math.h"
@@ -113,8 +116,24 @@ class Heap {
   std::int64_t capacity_;
 };
 
-std::int32_t* integers(DeviceView view, std::int64_t row) {
-  return reinterpret_cast<std::int32_t*>(address(view, row));
+// The lists of a TopKState, one behind the other.
+std::vector<std::int64_t> begins_of(std::span<const std::int64_t> lens) {
+  std::vector<std::int64_t> begins(lens.size());
+  std::exclusive_scan(lens.begin(), lens.end(), begins.begin(), std::int64_t{0});
+  return begins;
+}
+
+// rows[h][i] = mean over all rows h of rows[h][i], for a piece of columns.
+void average_rows(DeviceView rows, std::int64_t first, std::int64_t count) {
+  for (std::int64_t i = first; i < first + count; ++i) {
+    float sum = 0.0F;
+    for (std::int64_t h = 0; h < rows.rows(); ++h) {
+      sum += floats(rows, h)[i];
+    }
+    for (std::int64_t h = 0; h < rows.rows(); ++h) {
+      floats(rows, h)[i] = sum / static_cast<float>(rows.rows());
+    }
+  }
 }
 
 }  // namespace
@@ -132,6 +151,12 @@ void pool_scores(const Context& context, DeviceView weights, const PoolRecipe& r
                  ranges.window_len, recipe.group_reduce,
                  std::min(kPieceKeys, ranges.scored.len() - first), floats(raw, head) + first);
   });
+  if (recipe.heads == HeadScores::kMean) {
+    context.pool.parallel_for(scored_pieces, [&](std::int64_t task, int) {
+      const std::int64_t first = task * kPieceKeys;
+      average_rows(raw, first, std::min(kPieceKeys, ranges.scored.len() - first));
+    });
+  }
   const std::int64_t wanted_pieces = ceil_div(ranges.wanted.len(), kPieceKeys);
   context.pool.parallel_for(wanted_pieces * num_kv_heads, [&](std::int64_t task, int) {
     const std::int64_t head = task / wanted_pieces;
@@ -143,30 +168,59 @@ void pool_scores(const Context& context, DeviceView weights, const PoolRecipe& r
   });
 }
 
-void topk_merge(const Context& context, DeviceView scores, Position first, const TopKState& state) {
-  const std::int64_t capacity = state.scores.cols();
-  context.pool.parallel_for(scores.rows(), [&](std::int64_t head, int) {
-    Heap heap(floats(state.scores, head), integers(state.positions, head),
+void average_units(const Context& context, DeviceView scores, std::int64_t unit_len,
+                   DeviceView averages) {
+  context.pool.parallel_for(scores.rows(), [&](std::int64_t row, int) {
+    for (std::int64_t unit = 0; unit < averages.cols(); ++unit) {
+      const std::int64_t begin = unit * unit_len;
+      const std::int64_t end = std::min(begin + unit_len, scores.cols());
+      float sum = 0.0F;
+      for (std::int64_t i = begin; i < end; ++i) {
+        sum += floats(scores, row)[i];
+      }
+      floats(averages, row)[unit] = sum / static_cast<float>(end - begin);
+    }
+  });
+}
+
+void topk_merge(const Context& context, DeviceView scores, std::int64_t first,
+                const TopKState& state) {
+  const std::vector<std::int64_t> begins = begins_of(state.lens);
+  context.pool.parallel_for(scores.rows(), [&](std::int64_t row, int) {
+    const auto list = static_cast<std::size_t>(row);
+    const std::int64_t capacity = state.lens[list];
+    Heap heap(floats(state.scores) + begins[list], integers(state.ids) + begins[list],
               std::min(state.num_offered, capacity), capacity);
-    const float* offered = floats(scores, head);
+    const float* offered = floats(scores, row);
     for (std::int64_t i = 0; i < scores.cols(); ++i) {
       const float score =
           std::isnan(offered[i]) ? -std::numeric_limits<float>::infinity() : offered[i];
-      heap.offer({score, static_cast<std::int32_t>(index_of(first) + i)});
+      heap.offer({score, static_cast<std::int32_t>(first + i)});
+    }
+  });
+}
+
+void count_ids(const Context& context, DeviceView ids, std::int64_t stride, DeviceView counts) {
+  context.pool.parallel_for(1, [&](std::int64_t, int) {
+    std::fill_n(integers(counts), counts.cols(), 0);
+    for (std::int64_t i = 0; i < ids.cols(); ++i) {
+      integers(counts)[integers(ids)[i] / stride] += 1;
     }
   });
 }
 
 void topk_take(const Context& context, const TopKState& state, const Backend::Mandatory& mandatory,
-               DeviceView retained) {
-  const std::int64_t best = state.positions.cols();
-  context.pool.parallel_for(retained.rows(), [&](std::int64_t head, int) {
-    std::int32_t* to = integers(retained, head);
-    std::int32_t* const begin = to;
+               const HeadLists& retained) {
+  const std::vector<std::int64_t> from = begins_of(state.lens);
+  const std::vector<std::int64_t> places = begins_of(retained.lens);
+  context.pool.parallel_for(retained.num_heads(), [&](std::int64_t row, int) {
+    const auto head = static_cast<std::size_t>(row);
+    std::int32_t* const begin = integers(retained.entries) + places[head];
+    std::int32_t* to = begin;
     for (std::int64_t i = 0; i < mandatory.num_sinks; ++i) {
       *to++ = static_cast<std::int32_t>(i);
     }
-    to = std::copy_n(integers(state.positions, head), best, to);
+    to = std::copy_n(integers(state.ids) + from[head], state.lens[head], to);
     for (std::int64_t i = mandatory.prompt_len - mandatory.num_recent; i < mandatory.prompt_len;
          ++i) {
       *to++ = static_cast<std::int32_t>(i);

@@ -47,9 +47,11 @@ class DryRunBackend final : public Backend {
   void do_score_keys(DeviceView, const KvView&, DeviceView, KeyRange, DeviceView) override {}
   void do_pool_scores(DeviceView, const PoolRecipe&, const PoolRanges&, DeviceView,
                       DeviceView) override {}
-  void do_topk_merge(DeviceView, Position, const TopKState&) override {}
-  void do_topk_take(const TopKState&, const Mandatory&, DeviceView) override {}
-  void do_gather_rows(const KvView&, DeviceView, const KvView&) override {}
+  void do_average_units(DeviceView, std::int64_t, DeviceView) override {}
+  void do_topk_merge(DeviceView, std::int64_t, const TopKState&) override {}
+  void do_count_ids(DeviceView, std::int64_t, DeviceView) override {}
+  void do_topk_take(const TopKState&, const Mandatory&, const HeadLists&) override {}
+  void do_gather_rows(const KvView&, const HeadLists&, const KvView&) override {}
 
  private:
   std::int64_t workspace_bytes_;

@@ -5,8 +5,13 @@
 namespace tidekv {
 namespace {
 
-constexpr std::array<SelectorEntry, 2> kSelectors = {{
+constexpr std::array<SelectorEntry, 7> kSelectors = {{
     {"snapkv", "snap", create_snapkv_selector},
+    {"pyramidkv", "pyramid", create_pyramidkv_selector},
+    {"adakv", "ada", create_adakv_selector},
+    {"chunkkv", "chunk", create_chunkkv_selector},
+    {"recent", "recent", create_recent_selector, 4},
+    {"tova", "tova", create_tova_selector},
     {"full", "", create_full_selector},
 }};
 

@@ -11,12 +11,7 @@ class SnapKvSelector final : public Selector {
  public:
   explicit SnapKvSelector(const SelectorOptions& options) : options_(options) {}
 
-  ScoreRecipe score_recipe() const override {
-    return {.source = ScoreSource::kWindowAttention,
-            .window_len = options_.window_len,
-            .num_sinks = options_.num_sinks,
-            .pool = options_.pool};
-  }
+  ScoreRecipe score_recipe() const override { return snapkv_recipe(options_); }
 
   void layer_budgets(std::int64_t /*prompt_len*/, std::span<std::int64_t> budgets) const override {
     std::fill(budgets.begin(), budgets.end(), options_.budget);
@@ -27,6 +22,14 @@ class SnapKvSelector final : public Selector {
 };
 
 }  // namespace
+
+ScoreRecipe snapkv_recipe(const SelectorOptions& options) {
+  return {.source = ScoreSource::kWindowAttention,
+          .window_len = options.window_len,
+          .num_sinks = options.num_sinks,
+          .num_recent = options.window_len,
+          .pool = options.pool};
+}
 
 std::unique_ptr<Selector> create_snapkv_selector(const SelectorOptions& options) {
   return std::make_unique<SnapKvSelector>(options);
