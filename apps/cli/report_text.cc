@@ -143,17 +143,28 @@ std::string times_text(const RunReport& report) {
   });
 }
 
+// ", 12 to 4,096 a KV head" where heads differ.
+std::string heads_text(const std::vector<LayerRetention>& layers) {
+  std::vector<std::int64_t> lens;
+  for (const LayerRetention& layer : layers) {
+    lens.insert(lens.end(), layer.kept_by_head.begin(), layer.kept_by_head.end());
+  }
+  const auto [low, high] = std::minmax_element(lens.begin(), lens.end());
+  return lens.empty() ? "" : fmt::format(", {} to {} a KV head", grouped(*low), grouped(*high));
+}
+
 }  // namespace
 
-std::string kept_text(const std::vector<LayerRetention>& layers, const std::string& method) {
+std::string kept_text(const std::vector<LayerRetention>& layers, std::int64_t budget) {
   const std::int64_t total = layers.empty() ? 0 : layers.front().total;
   const bool all = std::all_of(layers.begin(), layers.end(),
                                [](const auto& layer) { return layer.kept == layer.total; });
   if (all) {
     return fmt::format("kept all {} tokens a layer ({})", grouped(total),
-                       method == "full" ? "method full" : "the prompt fits the budget");
+                       budget < total ? "this method drops nothing" : "the prompt fits the budget");
   }
-  return fmt::format("kept {} of {} tokens a layer", kept_range(layers), grouped(total));
+  return fmt::format("kept {} of {} tokens a layer{}", kept_range(layers), grouped(total),
+                     heads_text(layers));
 }
 
 std::string plan_text(const ModelInfo& model, const std::vector<PlanReport>& plans,

@@ -9,8 +9,9 @@
 
 namespace tidekv::cli {
 
-// "kept 1,024 of 16,384 tokens a layer", with the range where layers differ.
-std::string kept_text(const std::vector<LayerRetention>& layers, const std::string& method);
+// "kept 1,024 of 16,384 tokens a layer", with the range where layers or heads differ. `budget`
+// tells whether the prompt fits it.
+std::string kept_text(const std::vector<LayerRetention>& layers, std::int64_t budget);
 
 // One column for each plan. All are of the same model, prompt and options but for the method.
 std::string plan_text(const ModelInfo& model, const std::vector<PlanReport>& plans,

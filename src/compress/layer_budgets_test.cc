@@ -68,7 +68,7 @@ TEST(PyramidBudgets, OfRandomShapesAddUpFallAndFitThePrompt) {
                  ", mandatory " + std::to_string(shape.num_mandatory) + ", beta " +
                  std::to_string(shape.steepness));
     EXPECT_EQ(sum_of(budgets), static_cast<std::int64_t>(budgets.size()) * shape.budget);
-    EXPECT_TRUE(std::is_sorted(budgets.begin(), budgets.end(), std::greater_equal<>()));
+    EXPECT_TRUE(std::is_sorted(budgets.begin(), budgets.end(), std::greater<>()));
     EXPECT_GE(budgets.back(), shape.num_mandatory);
     EXPECT_LE(budgets.front(), shape.prompt_len);
   }
