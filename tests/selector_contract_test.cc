@@ -113,6 +113,18 @@ class SelectorContract
     }
   }
 
+  // The oracle's scores and, where tokens are chosen by rank alone, its choice.
+  static DenseSelection dense(const ScoreRecipe& recipe, const AttentionCase& layer,
+                              std::int64_t budget) {
+    const oracle::DenseSnapKvOptions options{budget, recipe.num_recent, recipe.num_sinks,
+                                             recipe.pool};
+    if (recipe.source == ScoreSource::kKeyNorm) {
+      return oracle::dense_knorm(layer.kv, options);
+    }
+    return oracle::dense_snapkv(
+        layer.q.rows_at(layer.q.rows() - recipe.window_len, recipe.window_len), layer.kv, options);
+  }
+
   void expect_what_the_oracle_keeps(const Prompt& prompt, const SelectorOptions& options,
                                     const std::vector<Kept>& kept) const {
     const ScoreRecipe recipe = selector(options)->score_recipe();
@@ -121,10 +133,7 @@ class SelectorContract
       if (kept[layer].scores.empty()) {
         continue;  // nothing was evicted, so nothing was scored
       }
-      const HostTensor& q = prompt.layers[layer].q;
-      const DenseSelection wanted = oracle::dense_snapkv(
-          q.rows_at(q.rows() - recipe.window_len, recipe.window_len), prompt.layers[layer].kv,
-          {budgets[layer], recipe.num_recent, recipe.num_sinks, recipe.pool});
+      const DenseSelection wanted = dense(recipe, prompt.layers[layer], budgets[layer]);
       const bool by_rank_alone = recipe.unit_len == 1 && recipe.even_share >= 1;
       for (std::size_t head = 0; head < wanted.positions.size(); ++head) {
         if (by_rank_alone) {

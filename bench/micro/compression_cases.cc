@@ -112,6 +112,27 @@ void add_pool_scores(std::vector<Case>& cases, const Heads& heads) {
        prepare});
 }
 
+void add_key_norms(std::vector<Case>& cases, const Heads& heads, DType dtype) {
+  struct Operands {
+    Caches caches;
+    Tensors scores;
+  };
+  const auto prepare = [heads, dtype](Device& device) {
+    Operands operands{device.make_caches(dtype, {heads.num_kv_heads, kPromptLen, heads.head_dim},
+                                         Copies::kBeyondCache),
+                      device.make(DType::kF32, heads.num_kv_heads, kKeyBlockLen)};
+    return operation(
+        std::move(operands), [backend = &device.backend()](const Operands& on, std::int64_t call) {
+          backend->score_key_norms(on.caches.at(call), {0, kKeyBlockLen}, on.scores.at(0));
+        });
+  };
+  const std::int64_t rows = heads.num_kv_heads * kKeyBlockLen;
+  cases.push_back(
+      {fmt::format("score_key_norms/k{}/{}/{}", kKeyBlockLen, heads_text(heads), name_of(dtype)),
+       {.bytes = static_cast<double>(rows * row_bytes(dtype, heads.head_dim))},
+       prepare});
+}
+
 struct Choosing {
   Tensors scores;
   Tensors best_scores;
@@ -211,6 +232,7 @@ void add_compression_cases(std::vector<Case>& cases) {
     for (const DType dtype : {DType::kBF16, DType::kF32}) {
       add_window_lse(cases, heads, dtype);
       add_score_keys(cases, heads, dtype);
+      add_key_norms(cases, heads, dtype);
       add_gather_rows(cases, heads, dtype);
     }
     add_pool_scores(cases, heads);

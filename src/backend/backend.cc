@@ -30,6 +30,13 @@ void check_queries(DeviceView q, const KvView& kv) {
   }
 }
 
+void check_range(const KeyRange& range, const KvView& kv) {
+  TIDEKV_CHECK_OP(range.begin, >=, 0);
+  for (const HeadSpan& head : kv.heads) {
+    TIDEKV_CHECK_OP(range.end, <=, head.len);
+  }
+}
+
 // Ids and positions are 32-bit numbers.
 constexpr std::int64_t kMaxIds = std::int64_t{1} << 31;
 
@@ -205,11 +212,15 @@ void Backend::score_keys(DeviceView q, const KvView& kv, DeviceView lse, KeyRang
   check_shape(lse, 2 * num_q_heads(q, kv), q.rows());
   TIDEKV_CHECK(lse.dtype() == DType::kF32 && weights.dtype() == DType::kF32);
   check_shape(weights, num_q_heads(q, kv) * q.rows(), range.len());
-  TIDEKV_CHECK_OP(range.begin, >=, 0);
-  for (const HeadSpan& head : kv.heads) {
-    TIDEKV_CHECK_OP(range.end, <=, head.len);
-  }
+  check_range(range, kv);
   do_score_keys(q, kv, lse, range, weights);
+}
+
+void Backend::score_key_norms(const KvView& kv, KeyRange range, DeviceView scores) {
+  TIDEKV_CHECK(is_activation(kv.keys.dtype()) && scores.dtype() == DType::kF32);
+  check_range(range, kv);
+  check_shape(scores, kv.num_kv_heads(), range.len());
+  do_score_key_norms(kv, range, scores);
 }
 
 void Backend::pool_scores(DeviceView weights, const PoolRecipe& recipe, const PoolRanges& ranges,

@@ -151,6 +151,9 @@ class Backend {
   // the key. weights [q_heads * W, range.len()] f32, row h * W + w.
   void score_keys(DeviceView q, const KvView& kv, DeviceView lse, KeyRange range,
                   DeviceView weights);
+  // scores[h][i] = -|k|, the length of key range.begin + i of head h. scores [kv_heads,
+  // range.len()] f32.
+  void score_key_norms(const KvView& kv, KeyRange range, DeviceView scores);
   // Sums weights over the window, reduces the group, pools over keys. `scored` is the range in
   // `weights`; `wanted` lies in it with a halo of kernel_len / 2 on both sides, or ends where the
   // prefix [0, prefix_len) ends. raw [kv_heads, scored.len()] f32 is scratch;
@@ -206,6 +209,7 @@ class Backend {
   virtual void do_window_lse(DeviceView q, const KvView& kv, DeviceView lse) = 0;
   virtual void do_score_keys(DeviceView q, const KvView& kv, DeviceView lse, KeyRange range,
                              DeviceView weights) = 0;
+  virtual void do_score_key_norms(const KvView& kv, KeyRange range, DeviceView scores) = 0;
   virtual void do_pool_scores(DeviceView weights, const PoolRecipe& recipe,
                               const PoolRanges& ranges, DeviceView raw, DeviceView scores) = 0;
   virtual void do_average_units(DeviceView scores, std::int64_t unit_len, DeviceView averages) = 0;

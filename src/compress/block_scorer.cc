@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "base/checked_math.h"
 
 namespace tidekv {
@@ -26,28 +27,48 @@ Result<BlockScorer> BlockScorer::open(Backend& backend, const ScoreRecipe& recip
   scorer.candidates_ = {recipe.num_sinks, active.prompt_len() - recipe.num_recent};
   scorer.block_len_ =
       std::min(round_up(options.key_block_len, recipe.unit_len), scorer.candidates_.len());
-  const std::int64_t halo = recipe.pool.kernel_len / 2;
-  const std::int64_t scored_len = std::min(scorer.block_len_ + 2 * halo, scorer.candidates_.end);
-  const std::int64_t window_len = scorer.queries_.rows();
-  TIDEKV_ASSIGN(scorer.lse_, scratch(backend, 2 * options.num_q_heads, window_len));
-  TIDEKV_ASSIGN(scorer.weights_, scratch(backend, options.num_q_heads * window_len, scored_len));
-  TIDEKV_ASSIGN(scorer.raw_, scratch(backend, scorer.kv_.num_kv_heads(), scored_len));
   TIDEKV_ASSIGN(scorer.scores_, scratch(backend, scorer.kv_.num_kv_heads(), scorer.block_len_));
-  backend.window_lse(scorer.queries_, scorer.kv_, scorer.lse_.cols(window_len));
+  if (recipe.source == ScoreSource::kWindowAttention) {
+    TIDEKV_TRY(scorer.open_attention(options.num_q_heads));
+  }
   return scorer;
 }
 
+Status BlockScorer::open_attention(std::int64_t num_q_heads) {
+  const std::int64_t halo = recipe_.pool.kernel_len / 2;
+  const std::int64_t scored_len = std::min(block_len_ + 2 * halo, candidates_.end);
+  const std::int64_t window_len = queries_.rows();
+  TIDEKV_ASSIGN(lse_, scratch(*backend_, 2 * num_q_heads, window_len));
+  TIDEKV_ASSIGN(weights_, scratch(*backend_, num_q_heads * window_len, scored_len));
+  TIDEKV_ASSIGN(raw_, scratch(*backend_, kv_.num_kv_heads(), scored_len));
+  backend_->window_lse(queries_, kv_, lse_.cols(window_len));
+  return Ok{};
+}
+
 DeviceView BlockScorer::score(const KeyRange& wanted) {
+  const DeviceView scores = scores_.cols(wanted.len());
+  switch (recipe_.source) {
+    case ScoreSource::kWindowAttention:
+      score_by_attention(wanted, scores);
+      break;
+    case ScoreSource::kKeyNorm:
+      backend_->score_key_norms(kv_, wanted, scores);
+      break;
+    case ScoreSource::kNothing:
+      TIDEKV_CHECK(false);  // nobody asks
+  }
+  return scores;
+}
+
+void BlockScorer::score_by_attention(const KeyRange& wanted, DeviceView scores) {
   // Sinks are retained anyway and are no candidates; they still pool into their neighbours.
   const std::int64_t halo = recipe_.pool.kernel_len / 2;
   const KeyRange scored{std::max<std::int64_t>(0, wanted.begin - halo),
                         std::min(candidates_.end, wanted.end + halo)};
   const DeviceView weights = weights_.cols(scored.len());
-  const DeviceView scores = scores_.cols(wanted.len());
   backend_->score_keys(queries_, kv_, lse_.cols(queries_.rows()), scored, weights);
   backend_->pool_scores(weights, recipe_.pool, {scored, wanted, candidates_.end, queries_.rows()},
                         raw_.cols(scored.len()), scores);
-  return scores;
 }
 
 }  // namespace tidekv

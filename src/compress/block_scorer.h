@@ -16,7 +16,8 @@ class BlockScorer {
     std::int64_t key_block_len = 0;  // keys scored at once; rounded up to whole units
   };
 
-  // Allocates the scratch of one block and runs pass 1. `active` outlives the scorer.
+  // Allocates the scratch of one block and runs pass 1, where the source has one. `active` outlives
+  // the scorer.
   static Result<BlockScorer> open(Backend& backend, const ScoreRecipe& recipe,
                                   const ActiveLayer& active, const Options& options);
 
@@ -46,6 +47,8 @@ class BlockScorer {
     DeviceView cols(std::int64_t cols) const { return buffer.view(DType::kF32, rows, cols); }
   };
   static Result<Scratch> scratch(Backend& backend, std::int64_t rows, std::int64_t cols);
+  Status open_attention(std::int64_t num_q_heads);  // pass 1
+  void score_by_attention(const KeyRange& wanted, DeviceView scores);
 
   Backend* backend_ = nullptr;
   ScoreRecipe recipe_;

@@ -15,6 +15,7 @@ namespace tidekv {
 enum class ScoreSource : std::uint8_t {
   kNothing,          // only mandatory tokens stay, or, under a budget that covers the prompt, all
   kWindowAttention,  // attention of the last W queries, Eq. (7)
+  kKeyNorm,          // minus the key's length; no pooling
 };
 
 struct ScoreRecipe {

@@ -49,6 +49,23 @@ class Attention : public BackendTest {
 };
 TIDEKV_ON_EVERY_BACKEND(Attention);
 
+TEST_P(Attention, KeyNormsAreWithinRoundingOverAnyRange) {
+  for (const DType dtype : {DType::kBF16, DType::kF32}) {
+    for (const std::int64_t head_dim : {2, 64, 90, 128, 300}) {
+      const AttentionCase made =
+          attention_case(random_, dtype, {2, 1, head_dim}, {70, 33}, 1, Inputs::kPlain);
+      for (const KeyRange range : {KeyRange{0, 33}, KeyRange{5, 6}, KeyRange{7, 30}}) {
+        const DeviceKv cache = device_.put(made.kv);
+        const DeviceTensor scores = device_.garbage(DType::kF32, 2, range.len());
+        backend().score_key_norms(cache.view(), range, scores.view);
+        EXPECT_TRUE(
+            within_bounds(device_.get(scores.view), oracle::score_key_norms(made.kv, range)))
+            << "head_dim " << head_dim;
+      }
+    }
+  }
+}
+
 TEST_P(Attention, IsWithinRoundingForAllHeadDimsAndGroups) {
   for (const DType dtype : kTypes) {
     for (const std::int64_t head_dim : kHeadDims) {

@@ -155,6 +155,23 @@ Expected score_keys(const HostTensor& q, const Kv& kv, const HostTensor& lse, Ke
   return out;
 }
 
+// A sum of D squares, which are not negative, and a root, which halves its relative error.
+Expected score_key_norms(const Kv& kv, KeyRange range) {
+  Expected out(kv.num_kv_heads(), range.len());
+  for (std::int64_t head = 0; head < kv.num_kv_heads(); ++head) {
+    for (std::int64_t key = range.begin; key < range.end; ++key) {
+      const std::int64_t slot = kv.heads[static_cast<std::size_t>(head)].offset + key;
+      double sum = 0;
+      for (std::int64_t col = 0; col < kv.head_dim(); ++col) {
+        sum += kv.keys.at(slot, col) * kv.keys.at(slot, col);
+      }
+      const double error = rounding_growth(as_double(kv.head_dim()) + 2.0) * std::sqrt(sum);
+      out.set(head, key - range.begin, -std::sqrt(sum), error + std::sqrt(kFloatTiny));
+    }
+  }
+  return out;
+}
+
 namespace {
 
 // Sum over the window, then mean or maximum over `group` query heads, whose rows begin at `first`.

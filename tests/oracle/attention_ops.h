@@ -40,6 +40,9 @@ Expected window_lse(const HostTensor& q, const Kv& kv);
 // [q_heads * W, range.len()], normalised by the maxima and normalisers given in `lse`.
 Expected score_keys(const HostTensor& q, const Kv& kv, const HostTensor& lse, KeyRange range);
 
+// [kv_heads, range.len()]: minus the lengths of the keys.
+Expected score_key_norms(const Kv& kv, KeyRange range);
+
 // [kv_heads, wanted.len()] from weights [q_heads * W, scored.len()], which are not negative.
 Expected pool_scores(const HostTensor& weights, std::int64_t num_kv_heads, const PoolRecipe& recipe,
                      const Backend::PoolRanges& ranges);

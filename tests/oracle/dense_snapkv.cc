@@ -151,6 +151,24 @@ DenseSelection dense_snapkv(const HostTensor& window_queries, const Kv& kv,
   return selection;
 }
 
+DenseSelection dense_knorm(const Kv& kv, const DenseSnapKvOptions& options) {
+  DenseSelection selection;
+  const std::int64_t prompt_len = kv.heads.front().len;
+  const std::int64_t prefix_len = prompt_len - options.num_recent;
+  const Expected norms = score_key_norms(kv, {0, prefix_len});
+  for (std::int64_t head = 0; head < kv.num_kv_heads(); ++head) {
+    Scores scores(prefix_len);
+    for (std::int64_t key = 0; key < prefix_len; ++key) {
+      scores.value[static_cast<std::size_t>(key)] = norms.value[norms.index(head, key)];
+      scores.bound[static_cast<std::size_t>(key)] = norms.bound[norms.index(head, key)];
+    }
+    selection.positions.push_back(choose(scores.value, prompt_len, options));
+    selection.scores.push_back(std::move(scores.value));
+    selection.score_bounds.push_back(std::move(scores.bound));
+  }
+  return selection;
+}
+
 bool explained_by_rounding(const DenseSelection& wanted, std::size_t head,
                            std::span<const std::int32_t> retained) {
   const std::vector<std::int32_t>& chosen = wanted.positions[head];
@@ -170,7 +188,8 @@ bool explained_by_rounding(const DenseSelection& wanted, std::size_t head,
       !std::all_of(extra.begin(), extra.end(), is_prefix)) {
     return false;  // a mandatory token was dropped, or no token at all was kept
   }
-  double surely_reached = -1;  // by every token that is missing
+  double surely_reached =
+      -std::numeric_limits<double>::infinity();  // by every token that is missing
   for (const std::int32_t position : missing) {
     const auto at = static_cast<std::size_t>(position);
     surely_reached =

@@ -86,6 +86,9 @@ class CpuBackend final : public Backend {
                      DeviceView weights) override {
     cpu::score_keys(context(), q, kv, lse, range, weights);
   }
+  void do_score_key_norms(const KvView& kv, KeyRange range, DeviceView scores) override {
+    cpu::score_key_norms(context(), kv, range, scores);
+  }
   void do_pool_scores(DeviceView weights, const PoolRecipe& recipe, const PoolRanges& ranges,
                       DeviceView raw, DeviceView scores) override {
     cpu::pool_scores(context(), weights, recipe, ranges, raw, scores);

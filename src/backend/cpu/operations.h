@@ -124,6 +124,9 @@ void score_keys(const Context& context, DeviceView q, const KvView& kv, DeviceVi
 // decode_attention.cc
 void attend_row_by_row(const Context& context, DeviceView q, const KvView& kv);
 
+// key_scores.cc
+void score_key_norms(const Context& context, const KvView& kv, KeyRange range, DeviceView scores);
+
 // selection.cc
 void pool_scores(const Context& context, DeviceView weights, const PoolRecipe& recipe,
                  const Backend::PoolRanges& ranges, DeviceView raw, DeviceView scores);

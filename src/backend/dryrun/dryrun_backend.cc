@@ -45,6 +45,7 @@ class DryRunBackend final : public Backend {
   void do_swiglu(DeviceView, DeviceView, DeviceView) override {}
   void do_window_lse(DeviceView, const KvView&, DeviceView) override {}
   void do_score_keys(DeviceView, const KvView&, DeviceView, KeyRange, DeviceView) override {}
+  void do_score_key_norms(const KvView&, KeyRange, DeviceView) override {}
   void do_pool_scores(DeviceView, const PoolRecipe&, const PoolRanges&, DeviceView,
                       DeviceView) override {}
   void do_average_units(DeviceView, std::int64_t, DeviceView) override {}

@@ -5,13 +5,14 @@
 namespace tidekv {
 namespace {
 
-constexpr std::array<SelectorEntry, 7> kSelectors = {{
+constexpr std::array<SelectorEntry, 8> kSelectors = {{
     {"snapkv", "snap", create_snapkv_selector},
     {"pyramidkv", "pyramid", create_pyramidkv_selector},
     {"adakv", "ada", create_adakv_selector},
     {"chunkkv", "chunk", create_chunkkv_selector},
     {"recent", "recent", create_recent_selector, 4},
     {"tova", "tova", create_tova_selector},
+    {"knorm", "knorm", create_knorm_selector},
     {"full", "", create_full_selector},
 }};
 
