@@ -38,10 +38,35 @@ Result<Engine> load_engine(const ModelFlags& flags) {
   return Engine::load(*flags.path, flags.engine);
 }
 
+// What other programs score with by default, and how they split budgets.
+void use_preset(BudgetSplit preset, PrefillOptions& prefill) {
+  prefill.budget_split = preset;
+  if (preset == BudgetSplit::kKvpress) {
+    prefill.window_len = 64;
+    prefill.kernel_len = 5;
+    prefill.pooling = Pooling::kAverage;
+    prefill.unit_len = 20;
+  } else if (preset == BudgetSplit::kKvcf) {
+    prefill.window_len = 8;
+    prefill.kernel_len = 7;
+    prefill.pooling = Pooling::kMax;
+  }
+}
+
 void add_prefill_flags(Flags& flags, PrefillOptions& prefill) {
   flags.group("Cache");
   flags.tokens({"--budget", "K", "tokens kept per layer and KV head, all included"}, prefill.budget,
                {1, kMaxTokens});
+  flags.add(
+      {"--preset", "kvpress|kvcf",
+       "score and split budgets as that program does; flags behind it change it"},
+      "", [&prefill](const std::string& text) -> Status {
+        if (text != "kvpress" && text != "kvcf") {
+          return Error{ErrorCode::kInvalidArgument, "'" + text + "' is not one of kvpress, kvcf"};
+        }
+        use_preset(text == "kvcf" ? BudgetSplit::kKvcf : BudgetSplit::kKvpress, prefill);
+        return Ok{};
+      });
   flags.tokens({"--window", "W", "last tokens: they say what matters, and are always kept"},
                prefill.window_len, {1, kMaxTokens});
   flags.add({"--kernel", "N", "neighbouring tokens pooled together; odd"},

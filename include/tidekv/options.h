@@ -18,6 +18,10 @@ enum class ComputeType : std::uint8_t { kAuto, kBF16, kF32 };  // kAuto: F32 for
 enum class GroupReduction : std::uint8_t { kMean, kMax };  // over the query heads of a KV head
 enum class Pooling : std::uint8_t { kMax, kAverage };      // over neighbouring keys
 
+// Whose way of splitting a budget over layers and KV heads. Those of other programs are here for
+// comparison: what they keep does not always add up to the budget, and the report says so.
+enum class BudgetSplit : std::uint8_t { kExact, kKvpress, kKvcf };
+
 // How the prompt becomes a cache. Everything here that changes bytes changes the plan alike.
 struct PrefillOptions {
   std::string method = "tidekv-snap";  // method_names() lists them
@@ -30,9 +34,10 @@ struct PrefillOptions {
   // First tokens, always retained; inside the budget. kMethodsSinks: as many as the method has by
   // itself, which is none but for those that keep recent tokens only.
   std::int64_t num_sinks = kMethodsSinks;
-  std::int64_t unit_len = 10;         // chunkkv: neighbouring tokens retained or dropped together
-  double even_share = 0.2;            // adakv: share of a layer's budget all KV heads get alike
-  std::int64_t steepness = 20;        // pyramidkv: the last layer gets about 1 / steepness of K
+  std::int64_t unit_len = 10;   // chunkkv: neighbouring tokens retained or dropped together
+  double even_share = 0.2;      // adakv: share of a layer's budget all KV heads get alike
+  std::int64_t steepness = 20;  // pyramidkv: the last layer gets about 1 / steepness of K
+  BudgetSplit budget_split = BudgetSplit::kExact;
   std::int64_t chunk_len = 0;         // prompt tokens run at once; 0: largest up to 2048 that fits
   std::int64_t key_block_len = 1024;  // keys scored at once; changes memory, never numbers
   bool all_rows = false;              // run every row through the last layer (Alg. 1 returns H)

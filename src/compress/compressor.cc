@@ -108,18 +108,39 @@ Status Compressor::share_out(BlockScorer& scorer, const Best& best, std::span<st
     return Ok{};
   }));
 
-  std::vector<std::int32_t> counts(lens.size());
-  TIDEKV_ASSIGN(
-      const Buffer buffer,
-      backend_->allocate({{Component::kCompressionTemp,
-                           static_cast<std::int64_t>(counts.size()) * size_of(DType::kI32)}}));
-  const DeviceView view = buffer.view(DType::kI32, 1, static_cast<std::int64_t>(counts.size()));
-  backend_->count_ids(all.ids, stride, view);
-  TIDEKV_TRY(download(*backend_, view, std::as_writable_bytes(std::span(counts))));
-  const std::vector<std::int64_t> shares =
-      split_over_heads(counts, recipe_.even_share, base, scorer.candidates().len());
+  TIDEKV_ASSIGN(const std::vector<std::int64_t> shares, recipe_.even_share_is_floor
+                                                            ? shares_above_floor(all, scorer, base)
+                                                            : mixed_shares(all, scorer, base));
   std::copy(shares.begin(), shares.end(), lens.begin());
   return Ok{};
+}
+
+Result<std::vector<std::int64_t>> Compressor::mixed_shares(const TopKState& all,
+                                                           const BlockScorer& scorer,
+                                                           std::int64_t base) const {
+  std::vector<std::int32_t> counts(static_cast<std::size_t>(all.ids.cols() / base));
+  const auto num_heads = static_cast<std::int64_t>(counts.size());
+  TIDEKV_ASSIGN(
+      const Buffer buffer,
+      backend_->allocate({{Component::kCompressionTemp, num_heads * size_of(DType::kI32)}}));
+  const DeviceView view = buffer.view(DType::kI32, 1, num_heads);
+  backend_->count_ids(all.ids, scorer.candidates().end, view);
+  TIDEKV_TRY(download(*backend_, view, std::as_writable_bytes(std::span(counts))));
+  return split_over_heads(counts, recipe_.even_share, base, scorer.candidates().len());
+}
+
+Result<std::vector<std::int64_t>> Compressor::shares_above_floor(const TopKState& all,
+                                                                 const BlockScorer& scorer,
+                                                                 std::int64_t base) const {
+  const std::int64_t budget = base + recipe_.num_mandatory();
+  const auto share = static_cast<std::int64_t>(static_cast<double>(budget) * recipe_.even_share);
+  const std::int64_t floor = std::clamp<std::int64_t>(share - recipe_.num_mandatory(), 0, base);
+  std::vector<float> scores(static_cast<std::size_t>(all.scores.cols()));
+  std::vector<std::int32_t> ids(scores.size());
+  TIDEKV_TRY(download(*backend_, all.scores, std::as_writable_bytes(std::span(scores))));
+  TIDEKV_TRY(download(*backend_, all.ids, std::as_writable_bytes(std::span(ids))));
+  return split_above_floor(scores, ids, scorer.candidates().end, floor, all.ids.cols() / base,
+                           scorer.candidates().len());
 }
 
 Status Compressor::choose_units(BlockScorer& scorer, const Best& best,

@@ -53,6 +53,12 @@ class Compressor {
   Status choose_tokens(BlockScorer& scorer, const Best& best, std::span<const std::int64_t> lens,
                        ScoreProbe* probe);
   Status share_out(BlockScorer& scorer, const Best& best, std::span<std::int64_t> lens);
+  // Candidates of each head, from the best of all heads together.
+  Result<std::vector<std::int64_t>> mixed_shares(const TopKState& all, const BlockScorer& scorer,
+                                                 std::int64_t base) const;
+  Result<std::vector<std::int64_t>> shares_above_floor(const TopKState& all,
+                                                       const BlockScorer& scorer,
+                                                       std::int64_t base) const;
   Status choose_units(BlockScorer& scorer, const Best& best, std::span<const std::int64_t> lens);
 
   Backend* backend_;

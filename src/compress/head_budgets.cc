@@ -36,4 +36,33 @@ std::vector<std::int64_t> split_over_heads(std::span<const std::int32_t> counts,
   return budgets;
 }
 
+std::vector<std::int64_t> split_above_floor(std::span<const float> scores,
+                                            std::span<const std::int32_t> ids, std::int64_t stride,
+                                            std::int64_t floor, std::int64_t num_heads,
+                                            std::int64_t limit) {
+  std::vector<std::size_t> order(ids.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return scores[a] > scores[b] || (scores[a] == scores[b] && ids[a] < ids[b]);
+  });
+  std::vector<std::int64_t> seen(static_cast<std::size_t>(num_heads));
+  std::vector<std::int64_t> budgets(seen.size(), floor);
+  std::int64_t left = static_cast<std::int64_t>(ids.size()) - num_heads * floor;
+  for (const std::size_t at : order) {
+    const auto head = static_cast<std::size_t>(ids[at] / stride);
+    seen[head] += 1;
+    if (left > 0 && seen[head] > floor && budgets[head] < limit) {
+      budgets[head] += 1;
+      left -= 1;
+    }
+  }
+  for (std::size_t head = 0; left > 0; head = (head + 1) % budgets.size()) {  // in a dry run only
+    if (budgets[head] < limit) {
+      budgets[head] += 1;
+      left -= 1;
+    }
+  }
+  return budgets;
+}
+
 }  // namespace tidekv

@@ -24,6 +24,19 @@ TEST(SplitOverHeads, HandsOutCountsThatDoNotAddUp) {
   EXPECT_THAT(split_over_heads(none, 0.2, 10, 100), ElementsAre(10, 10, 10));
 }
 
+TEST(SplitAboveFloor, GivesWhatIsLeftToTheBestBeyondTheFloor) {
+  // Two heads, base 3, floor 1. Head 0 has the scores 9 8 7 1, head 1 has 6 5; ids are 10 * head +
+  // i.
+  const std::vector<float> scores = {9, 8, 7, 6, 5, 1};
+  const std::vector<std::int32_t> ids = {0, 1, 2, 10, 11, 3};
+  EXPECT_THAT(split_above_floor(scores, ids, 10, 1, 2, 10), ElementsAre(4, 2));
+  EXPECT_THAT(split_above_floor(scores, ids, 10, 3, 2, 10), ElementsAre(3, 3));
+  EXPECT_THAT(split_above_floor(scores, ids, 10, 1, 2, 3), ElementsAre(3, 3));
+  // A head with nothing among the best gets its floor all the same.
+  const std::vector<std::int32_t> of_one = {0, 1, 2, 3, 4, 5};
+  EXPECT_THAT(split_above_floor(scores, of_one, 10, 2, 2, 10), ElementsAre(4, 2));
+}
+
 TEST(SplitOverHeads, AlwaysGivesTheWholeBudgetAndNeverMoreThanTheLimit) {
   std::mt19937 random(20240613);
   for (int trial = 0; trial < 500; ++trial) {

@@ -51,6 +51,22 @@ TEST(PyramidBudgets, AreEqualWhereAPromptIsShorterThanTwiceTheAverage) {
   EXPECT_THAT(budgets_of({100000, 4096, 32, 20}, 1), testing::ElementsAre(4096));
 }
 
+// Numbers that those programs give.
+TEST(PyramidBudgets, OfOtherProgramsAreTheirs) {
+  PyramidShape shape{131072, 1024, 32, 20, BudgetRule::kKvcf};
+  EXPECT_THAT(budgets_of(shape, 32).front(), 1967);
+  EXPECT_THAT(budgets_of(shape, 32)[1], 1907);
+  EXPECT_THAT(budgets_of(shape, 32).back(), 107);
+  EXPECT_EQ(sum_of(budgets_of(shape, 32)), 32 * 1024 + 416);
+  EXPECT_THAT(budgets_of({1024, 64, 16, 20, BudgetRule::kKvcf}, 4),
+              testing::ElementsAre(110, 80, 50, 20));
+  shape = {131072, 4096, 64, 20, BudgetRule::kKvpress};
+  EXPECT_EQ(budgets_of(shape, 32).front(), 7987);
+  EXPECT_EQ(budgets_of(shape, 32).back(), 205);
+  EXPECT_EQ(sum_of(budgets_of(shape, 32)), 32 * 4096);
+  EXPECT_THAT(budgets_of({131072, 1024, 64, 20, BudgetRule::kKvpress}, 32), testing::Each(1024));
+}
+
 TEST(PyramidBudgets, OfRandomShapesAddUpFallAndFitThePrompt) {
   std::mt19937 random(20240614);
   const auto below = [&](std::int64_t bound) {

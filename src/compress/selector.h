@@ -18,6 +18,13 @@ enum class ScoreSource : std::uint8_t {
   kKeyNorm,          // minus the key's length; no pooling
 };
 
+// Whose way of splitting budgets. Those of other programs do not always add up to the budget.
+enum class BudgetRule : std::uint8_t {
+  kExact,
+  kKvpress,  // PyramidKV's line holds the window too; Ada-KV's even share is a floor, not a part
+  kKvcf,     // PyramidKV's line is in whole numbers, rounded down
+};
+
 struct ScoreRecipe {
   ScoreSource source = ScoreSource::kNothing;
   std::int64_t window_len = 0;  // W: the newest queries, where the source needs them
@@ -30,6 +37,9 @@ struct ScoreRecipe {
   // Of a layer's budget, the share that KV heads get alike; the rest goes to the heads that have
   // the best candidates (Ada-KV).
   double even_share = 1;
+  // The even share is what no head's candidates, sinks and recent tokens together may fall below;
+  // instead of a part that each head gets beside what its candidates won.
+  bool even_share_is_floor = false;
 
   std::int64_t num_mandatory() const { return num_sinks + num_recent; }
 };
@@ -43,6 +53,7 @@ struct SelectorOptions {
   std::int64_t unit_len = 10;   // tokens that ChunkKV keeps or drops together
   double even_share = 0.2;      // Ada-KV's alpha
   std::int64_t steepness = 20;  // PyramidKV's beta
+  BudgetRule rule = BudgetRule::kExact;
 };
 
 class Selector {

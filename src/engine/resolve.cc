@@ -18,6 +18,18 @@ DType compute_dtype(const ModelContext& model, ComputeType type) {
   return type == ComputeType::kF32 ? DType::kF32 : DType::kBF16;
 }
 
+BudgetRule budget_rule(BudgetSplit split) {
+  switch (split) {
+    case BudgetSplit::kExact:
+      return BudgetRule::kExact;
+    case BudgetSplit::kKvpress:
+      return BudgetRule::kKvpress;
+    case BudgetSplit::kKvcf:
+      return BudgetRule::kKvcf;
+  }
+  return BudgetRule::kExact;
+}
+
 SelectorOptions selector_options(const SelectorEntry& selector, const PrefillOptions& options) {
   return {
       .budget = options.budget,
@@ -30,7 +42,8 @@ SelectorOptions selector_options(const SelectorEntry& selector, const PrefillOpt
                .kernel_len = options.kernel_len},
       .unit_len = options.unit_len,
       .even_share = options.even_share,
-      .steepness = options.steepness};
+      .steepness = options.steepness,
+      .rule = budget_rule(options.budget_split)};
 }
 
 Error refuse(const std::string& message) { return Error{ErrorCode::kInvalidArgument, message}; }

@@ -62,7 +62,7 @@ std::int64_t scoring_bytes(const FormulaInput& in, std::int64_t budget) {
   const std::int64_t weights = in.num_q_heads * in.window_len * scored;
   const std::int64_t raw = in.window_len > 0 ? in.num_kv_heads * scored : 0;
   const std::int64_t pooled = raw + in.num_kv_heads * block;
-  const std::int64_t counts = in.heads_share ? in.num_kv_heads : 0;
+  const std::int64_t counts = in.counts_heads ? in.num_kv_heads : 0;
   const std::int64_t units = in.unit_len > 1 ? unit_bytes(in, kept, candidates, block) : 0;
   return best + (lse + weights + pooled + counts) * kFloatBytes + units;
 }

@@ -32,7 +32,7 @@ struct FormulaInput {
   std::int64_t num_recent = 0;     // the same, at the end
   std::int64_t kernel_len = 1;
   std::int64_t unit_len = 1;    // candidates that stay or go together
-  bool heads_share = false;     // a layer's budget is split by what the heads' candidates score
+  bool counts_heads = false;    // a layer's budget is split by what the heads' candidates score
   std::int64_t growth_len = 0;  // generated rows per head
   bool all_rows = false;
   std::span<const std::int64_t> layer_budgets;  // K_l, [num_layers]

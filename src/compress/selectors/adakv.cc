@@ -14,6 +14,7 @@ class AdaKvSelector final : public Selector {
   ScoreRecipe score_recipe() const override {
     ScoreRecipe recipe = snapkv_recipe(options_);
     recipe.even_share = options_.even_share;
+    recipe.even_share_is_floor = options_.rule == BudgetRule::kKvpress;
     return recipe;
   }
 

@@ -15,7 +15,8 @@ class PyramidKvSelector final : public Selector {
     pyramid_budgets({.prompt_len = prompt_len,
                      .budget = options_.budget,
                      .num_mandatory = score_recipe().num_mandatory(),
-                     .steepness = options_.steepness},
+                     .steepness = options_.steepness,
+                     .rule = options_.rule},
                     budgets);
   }
 
