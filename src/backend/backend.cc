@@ -102,6 +102,11 @@ Status Backend::reserve(const MemoryPlan& plan) {
   return Ok{};
 }
 
+void Backend::repeat_allocations_from(std::int64_t number) {
+  TIDEKV_CHECK(number >= 0 && number <= num_allocations_);
+  num_allocations_ = number;
+}
+
 const PlannedAllocation* Backend::planned(std::int64_t id) const {
   return plan_.empty() ? nullptr : &plan_[static_cast<std::size_t>(id)];
 }
@@ -285,6 +290,45 @@ void Backend::gather_rows(const KvView& from, const HeadLists& slots, const KvVi
     TIDEKV_CHECK_OP(to.heads[head].len + slots.lens[head], <=, to.heads[head].capacity);
   }
   do_gather_rows(from, slots, to);
+}
+
+void Backend::mean_directions(const KvView& kv, DeviceView anchors) {
+  TIDEKV_CHECK(is_activation(kv.keys.dtype()) && anchors.dtype() == DType::kF32);
+  check_shape(anchors, kv.num_kv_heads(), kv.head_dim());
+  for (const HeadSpan& head : kv.heads) {
+    TIDEKV_CHECK_OP(head.len, >=, 1);
+  }
+  do_mean_directions(kv, anchors);
+}
+
+void Backend::score_directions(const KvView& kv, DeviceView anchors, KeyRange range,
+                               DeviceView scores) {
+  TIDEKV_CHECK(is_activation(kv.keys.dtype()) && anchors.dtype() == DType::kF32 &&
+               scores.dtype() == DType::kF32);
+  check_shape(anchors, kv.num_kv_heads(), kv.head_dim());
+  check_shape(scores, kv.num_kv_heads(), range.len());
+  TIDEKV_CHECK_OP(range.begin, >=, 0);
+  for (const HeadSpan& head : kv.heads) {
+    TIDEKV_CHECK_OP(range.end, <=, head.len);
+  }
+  do_score_directions(kv, anchors, range, scores);
+}
+
+void Backend::slots_to_positions(const HeadLists& cached, Position first, const HeadLists& slots) {
+  check_lists(cached);
+  check_lists(slots);
+  TIDEKV_CHECK_OP(cached.num_heads(), ==, slots.num_heads());
+  TIDEKV_CHECK_OP(index_of(first), >=, 0);
+  do_slots_to_positions(cached, first, slots);
+}
+
+void Backend::keep_rows(const HeadLists& slots, const KvView& kv) {
+  check_lists(slots);
+  TIDEKV_CHECK_OP(slots.num_heads(), ==, kv.num_kv_heads());
+  for (std::size_t head = 0; head < slots.lens.size(); ++head) {
+    TIDEKV_CHECK_OP(slots.lens[head], <=, kv.heads[head].len);
+  }
+  do_keep_rows(slots, kv);
 }
 
 }  // namespace tidekv

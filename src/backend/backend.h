@@ -97,6 +97,11 @@ class Backend {
   Result<Buffer> allocate(std::initializer_list<Charge> charges);
   // Takes the plan's arena from the system. From now on the n-th allocation is the plan's n-th.
   Status reserve(const MemoryPlan& plan);
+  // The next allocation's number. Repeating from an earlier one, all of whose successors have been
+  // released, makes the same allocations again in the same places: steps of one shape need no plan
+  // of their own.
+  std::int64_t next_allocation() const { return num_allocations_; }
+  void repeat_allocations_from(std::int64_t number);
   // Bytes reserve() took; 0 before.
   std::int64_t reserved_bytes() const { return reserved_bytes_; }
   // Scratch the kernels need for this head_dim, all threads together; independent of prompt length.
@@ -186,6 +191,19 @@ class Backend {
   // Copies rows `slots` of each head of `from` behind that head's len of `to`.
   void gather_rows(const KvView& from, const HeadLists& slots, const KvView& to);
 
+  // --- scores that ask no query (KeyDiff), and caches that are cut more than once ---
+
+  // anchors[h] = mean of k / max(|k|, 1e-12) over head h's rows. anchors [kv_heads, D] f32.
+  void mean_directions(const KvView& kv, DeviceView anchors);
+  // scores[h][i] = -cos(k, anchors[h]) of the key in slot range.begin + i; no length counts as less
+  // than 1e-8. scores [kv_heads, range.len()] f32.
+  void score_directions(const KvView& kv, DeviceView anchors, KeyRange range, DeviceView scores);
+  // Names each head's rows by position instead of slot, in place: the first rows have the positions
+  // `cached`, those behind them first, first + 1, ...
+  void slots_to_positions(const HeadLists& cached, Position first, const HeadLists& slots);
+  // Moves rows `slots` of each head, ascending, to the head's front. The caller then sets its len.
+  void keep_rows(const HeadLists& slots, const KvView& kv);
+
  protected:
   explicit Backend(const BackendOptions& options);
 
@@ -218,6 +236,12 @@ class Backend {
   virtual void do_topk_take(const TopKState& state, const Mandatory& mandatory,
                             const HeadLists& retained) = 0;
   virtual void do_gather_rows(const KvView& from, const HeadLists& slots, const KvView& to) = 0;
+  virtual void do_mean_directions(const KvView& kv, DeviceView anchors) = 0;
+  virtual void do_score_directions(const KvView& kv, DeviceView anchors, KeyRange range,
+                                   DeviceView scores) = 0;
+  virtual void do_slots_to_positions(const HeadLists& cached, Position first,
+                                     const HeadLists& slots) = 0;
+  virtual void do_keep_rows(const HeadLists& slots, const KvView& kv) = 0;
 
   // The plan's place for allocation `id`, or nullptr when nothing is reserved.
   const PlannedAllocation* planned(std::int64_t id) const;

@@ -8,16 +8,49 @@ Result<ActiveLayer> ActiveLayer::open(Backend& backend, const CacheShape& shape,
                                       std::int64_t window_len, std::int64_t q_dim, bool grows,
                                       std::span<HeadSpan> spans) {
   ActiveLayer active;
-  active.prompt_len_ = shape.prompt_len;
+  active.end_ = shape.prompt_len;
   const std::vector<std::int64_t> lens(spans.size(), shape.prompt_len);
   const LayerKv::Rows rows{lens, grows ? shape.growth_len : 0, Component::kFullKv};
   TIDEKV_ASSIGN(active.kv_, LayerKv::allocate(backend, shape, rows, spans));
-  if (window_len > 0) {
-    const std::int64_t bytes = window_len * q_dim * size_of(shape.dtype);
-    TIDEKV_ASSIGN(active.window_buffer_, backend.allocate({{Component::kCompressionTemp, bytes}}));
-    active.window_ = active.window_buffer_.view(shape.dtype, window_len, q_dim);
-  }
+  TIDEKV_TRY(active.open_window(backend, shape.dtype, window_len, q_dim));
   return active;
+}
+
+Result<ActiveLayer> ActiveLayer::open_over(Backend& backend, const CacheShape& shape,
+                                           const LayerKv& cached, const Chunk& chunk,
+                                           std::span<HeadSpan> spans) {
+  ActiveLayer active;
+  active.end_ = chunk.end;
+  const KvView from = cached.view();
+  std::vector<std::int64_t> cached_lens;
+  std::vector<std::int64_t> lens;
+  for (const HeadSpan& head : from.heads) {
+    cached_lens.push_back(head.len);
+    lens.push_back(head.len + chunk.chunk_len);
+  }
+  TIDEKV_ASSIGN(active.kv_,
+                LayerKv::allocate(backend, shape, {lens, 0, Component::kFullKv}, spans));
+  const KvView to = active.kv_.view();
+  for (std::size_t head = 0; head < lens.size(); ++head) {
+    const auto rows_of = [&](DeviceView slab, const HeadSpan& span) {
+      return slab.rows_at(span.offset, cached_lens[head]);
+    };
+    backend.copy(rows_of(from.keys, from.heads[head]), rows_of(to.keys, to.heads[head]));
+    backend.copy(rows_of(from.values, from.heads[head]), rows_of(to.values, to.heads[head]));
+  }
+  active.kv_.advance(cached_lens);
+  TIDEKV_TRY(active.open_window(backend, shape.dtype, chunk.window_len, chunk.q_dim));
+  return active;
+}
+
+Status ActiveLayer::open_window(Backend& backend, DType dtype, std::int64_t window_len,
+                                std::int64_t q_dim) {
+  if (window_len > 0) {
+    const std::int64_t bytes = window_len * q_dim * size_of(dtype);
+    TIDEKV_ASSIGN(window_buffer_, backend.allocate({{Component::kCompressionTemp, bytes}}));
+    window_ = window_buffer_.view(dtype, window_len, q_dim);
+  }
+  return Ok{};
 }
 
 }  // namespace tidekv

@@ -1,5 +1,6 @@
-// The active layer: full prompt KV and the last W queries. Dies at the layer boundary, which is
-// what "delayed eviction" means (Alg. 1, lines 3-9).
+// The active layer: its KV before a cut, and the last W queries. Holds the whole prompt and dies at
+// the layer boundary, which is what "delayed eviction" means (Alg. 1, lines 3-9); or, where caches
+// are cut as chunks pass, what the cache holds and one chunk.
 #pragma once
 
 #include "cache/layer_kv.h"
@@ -15,20 +16,33 @@ class ActiveLayer {
                                   std::int64_t window_len, std::int64_t q_dim, bool grows,
                                   std::span<HeadSpan> spans);
 
-  std::int64_t prompt_len() const { return prompt_len_; }
+  // Holds the rows of `cached`, and has room for those of `chunk_len` tokens behind them, the last
+  // of which stands before position `end`.
+  struct Chunk {
+    std::int64_t chunk_len = 0;
+    std::int64_t end = 0;
+    std::int64_t window_len = 0;  // at most chunk_len
+    std::int64_t q_dim = 0;
+  };
+  static Result<ActiveLayer> open_over(Backend& backend, const CacheShape& shape,
+                                       const LayerKv& cached, const Chunk& chunk,
+                                       std::span<HeadSpan> spans);
+
   LayerKv& kv() { return kv_; }
   const LayerKv& kv() const { return kv_; }
 
-  // Post-RoPE queries of the last W prompt positions, [W, q_dim]; empty without a window.
+  // Post-RoPE queries of the last W positions, [W, q_dim]; empty without a window.
   DeviceView window_queries() const { return window_; }
-  // First position of the window: prompt_len - W (prompt_len without one).
-  std::int64_t window_begin() const { return prompt_len_ - window_.rows(); }
+  // First position of the window: W before the end of the prompt or chunk.
+  std::int64_t window_begin() const { return end_ - window_.rows(); }
 
  private:
+  Status open_window(Backend& backend, DType dtype, std::int64_t window_len, std::int64_t q_dim);
+
   LayerKv kv_;
   Buffer window_buffer_;
   DeviceView window_;
-  std::int64_t prompt_len_ = 0;
+  std::int64_t end_ = 0;  // behind the last position
 };
 
 }  // namespace tidekv

@@ -1,5 +1,6 @@
 #include "cache/cache_manager.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -36,6 +37,36 @@ Status CacheManager::commit(const ActiveLayer& active, Retained retained) {
 void CacheManager::commit_all(ActiveLayer active) {
   TIDEKV_CHECK_OP(num_committed(), <, shape_.num_layers);
   layers_.push_back(CompactLayer::keep_all(std::move(active), spans_of(num_committed())));
+}
+
+Status CacheManager::open_all(std::span<const std::int64_t> budgets, std::int64_t most_rows) {
+  TIDEKV_CHECK_OP(budgets.size(), ==, shape_.num_layers);
+  for (const std::int64_t budget : budgets) {
+    TIDEKV_ASSIGN(
+        CompactLayer layer,
+        CompactLayer::open(*backend_, shape_, std::min(budget, shape_.prompt_len),
+                           budget < most_rows ? budget : 0, spans_of(num_committed())));
+    layers_.push_back(std::move(layer));
+  }
+  return Ok{};
+}
+
+Result<ActiveLayer> CacheManager::open_active_over(std::int64_t layer,
+                                                   const ActiveLayer::Chunk& chunk) {
+  return ActiveLayer::open_over(*backend_, shape_, growing(layer), chunk, active_spans_);
+}
+
+void CacheManager::count_appended(std::int64_t layer, std::int64_t rows) {
+  layers_[static_cast<std::size_t>(layer)].count_appended(rows);
+}
+
+void CacheManager::replace(std::int64_t layer, const ActiveLayer& active, const Retained& slots,
+                           Position first) {
+  layers_[static_cast<std::size_t>(layer)].replace(*backend_, active, slots, first);
+}
+
+void CacheManager::keep(std::int64_t layer, const Retained& slots, Position first) {
+  layers_[static_cast<std::size_t>(layer)].keep(*backend_, slots, first);
 }
 
 }  // namespace tidekv

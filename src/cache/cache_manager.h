@@ -1,5 +1,6 @@
 // C. Cross-layer cache manager: owns the compact caches of finished layers, and hands out the one
-// active layer. commit() is the only way in.
+// active layer. commit() is the only way in; or all caches are there from the start and are cut as
+// chunks pass.
 #pragma once
 
 #include <vector>
@@ -22,6 +23,21 @@ class CacheManager {
   Status commit(const ActiveLayer& active, Retained retained);
   // Commits a layer that evicts nothing.
   void commit_all(ActiveLayer active);
+
+  // --- caches that are there from the start ---
+
+  // Opens every layer's cache: no head ever keeps more than budgets[layer] of the `most_rows` rows
+  // that come.
+  Status open_all(std::span<const std::int64_t> budgets, std::int64_t most_rows);
+  // The active layer over what the layer's cache holds.
+  Result<ActiveLayer> open_active_over(std::int64_t layer, const ActiveLayer::Chunk& chunk);
+  // The cache itself, for rows that fit it; count_appended() afterwards.
+  LayerKv& growing(std::int64_t layer) { return layers_[static_cast<std::size_t>(layer)].kv(); }
+  void count_appended(std::int64_t layer, std::int64_t rows);
+  // See CompactLayer.
+  void replace(std::int64_t layer, const ActiveLayer& active, const Retained& slots,
+               Position first);
+  void keep(std::int64_t layer, const Retained& slots, Position first);
 
   std::int64_t num_committed() const { return static_cast<std::int64_t>(layers_.size()); }
   const CompactLayer& layer(std::int64_t index) const {

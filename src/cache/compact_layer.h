@@ -1,5 +1,5 @@
-// What a layer keeps after eviction: retained KV rows in position order, their original positions,
-// and room for generated rows.
+// What a layer keeps: retained KV rows in position order, their original positions, and room for
+// generated rows. Made at the layer's end, or there from the start and cut as chunks pass.
 #pragma once
 
 #include "cache/active_layer.h"
@@ -19,10 +19,21 @@ class CompactLayer {
   // Keeps everything: the full KV itself becomes the cache.
   static CompactLayer keep_all(ActiveLayer active, std::span<HeadSpan> spans);
 
+  // Empty, with room for `rows` rows of each head, the growth, and the positions of `cut_rows` rows.
+  static Result<CompactLayer> open(Backend& backend, const CacheShape& shape, std::int64_t rows,
+                                   std::int64_t cut_rows, std::span<HeadSpan> spans);
+  // `rows` rows were appended to every head of a cache that was never cut.
+  void count_appended(std::int64_t rows);
+  // Holds rows `slots` of `active` from now on, whose first rows are those of this cache and whose
+  // others have positions first, first + 1, ...
+  void replace(Backend& backend, const ActiveLayer& active, const Retained& slots, Position first);
+  // Keeps rows `slots` of its own; those behind the counted ones have positions from `first` on.
+  void keep(Backend& backend, const Retained& slots, Position first);
+
   LayerKv& kv() { return kv_; }
   const LayerKv& kv() const { return kv_; }
 
-  // Rows each KV head retained from the prompt; generated rows do not count.
+  // Rows each KV head retained from the prompt; generated rows count only where generation cuts.
   std::span<const std::int64_t> retained_lens() const { return retained_.lens; }
   // Of all heads together.
   std::int64_t total_retained() const;
@@ -31,8 +42,12 @@ class CompactLayer {
   HeadLists positions() const { return retained_.lists(); }
 
  private:
+  // `slots` name the rows from now on.
+  void rename(Backend& backend, const Retained& slots, Position first);
+
   LayerKv kv_;
   Retained retained_;
+  std::int64_t growth_len_ = 0;
 };
 
 }  // namespace tidekv

@@ -10,13 +10,16 @@ namespace tidekv {
 
 class DecodeAdapter {
  public:
-  // All layers of `cache` are committed.
-  explicit DecodeAdapter(CacheManager& cache) : cache_(&cache), next_(cache.shape().prompt_len) {}
+  // All layers of `cache` are committed; at most `most_tokens` will be fed.
+  DecodeAdapter(CacheManager& cache, std::int64_t most_tokens)
+      : cache_(&cache),
+        next_(cache.shape().prompt_len),
+        end_(cache.shape().prompt_len + most_tokens) {}
 
   // Position of the token to be fed next.
   Position next_position() const { return Position{static_cast<std::int32_t>(next_)}; }
-  // True while there is room for one more row in every head.
-  bool has_room() const { return next_ < cache_->shape().prompt_len + cache_->shape().growth_len; }
+  // True while one more token may be fed.
+  bool has_room() const { return next_ < end_; }
   LayerKv& layer(std::int64_t index) {
     return cache_->layers_[static_cast<std::size_t>(index)].kv();
   }
@@ -26,6 +29,7 @@ class DecodeAdapter {
  private:
   CacheManager* cache_;
   std::int64_t next_;
+  std::int64_t end_;
 };
 
 }  // namespace tidekv

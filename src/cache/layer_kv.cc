@@ -1,6 +1,7 @@
 #include "cache/layer_kv.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/check.h"
 
@@ -10,14 +11,9 @@ Result<LayerKv> LayerKv::allocate(Backend& backend, const CacheShape& shape, con
                                   std::span<HeadSpan> spans) {
   TIDEKV_CHECK_OP(spans.size(), ==, shape.num_kv_heads);
   TIDEKV_CHECK_OP(rows.lens.size(), ==, shape.num_kv_heads);
-  std::int64_t num_rows = 0;
-  std::int64_t slab_rows = 0;
-  for (std::size_t head = 0; head < spans.size(); ++head) {
-    const std::int64_t capacity = rows.lens[head] + rows.growth;
-    spans[head] = {slab_rows, 0, capacity};
-    slab_rows += capacity;
-    num_rows += rows.lens[head];
-  }
+  const std::int64_t num_rows =
+      std::accumulate(rows.lens.begin(), rows.lens.end(), std::int64_t{0});
+  const std::int64_t slab_rows = num_rows + shape.num_kv_heads * rows.growth;
   LayerKv kv;
   TIDEKV_ASSIGN(kv.buffer_,
                 backend.allocate({{rows.component, num_rows * shape.row_bytes()},
@@ -25,7 +21,27 @@ Result<LayerKv> LayerKv::allocate(Backend& backend, const CacheShape& shape, con
   kv.keys_ = kv.buffer_.view(shape.dtype, slab_rows, shape.head_dim);
   kv.values_ = kv.buffer_.view(shape.dtype, slab_rows, shape.head_dim, kv.keys_.num_bytes());
   kv.spans_ = spans;
+  kv.lay_out(rows.lens, rows.growth);
   return kv;
+}
+
+void LayerKv::lay_out(std::span<const std::int64_t> lens, std::int64_t growth) {
+  TIDEKV_CHECK_OP(lens.size(), ==, spans_.size());
+  std::int64_t slab_rows = 0;
+  for (std::size_t head = 0; head < spans_.size(); ++head) {
+    const std::int64_t capacity = lens[head] + growth;
+    spans_[head] = {slab_rows, 0, capacity};
+    slab_rows += capacity;
+  }
+  TIDEKV_CHECK_OP(slab_rows, <=, keys_.rows());
+}
+
+void LayerKv::shrink(std::span<const std::int64_t> lens) {
+  TIDEKV_CHECK_OP(lens.size(), ==, spans_.size());
+  for (std::size_t head = 0; head < spans_.size(); ++head) {
+    TIDEKV_CHECK_OP(lens[head], <=, spans_[head].len);
+    spans_[head].len = lens[head];
+  }
 }
 
 void LayerKv::advance(std::int64_t rows) {

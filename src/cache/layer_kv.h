@@ -44,6 +44,11 @@ class LayerKv {
   // The caller appended `rows` rows to every head, or `rows[head]` to each.
   void advance(std::int64_t rows);
   void advance(std::span<const std::int64_t> rows);
+  // The same bytes for heads of other lengths, all of them empty: `lens` rows and `growth` more for
+  // each. No more rows in all than before.
+  void lay_out(std::span<const std::int64_t> lens, std::int64_t growth);
+  // Only the first `lens` rows of each head still count.
+  void shrink(std::span<const std::int64_t> lens);
   // The same bytes, from now on with spans kept in `spans` and charged to `to`.
   void adopt(std::span<HeadSpan> spans, Component from, Component to);
 

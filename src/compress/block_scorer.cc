@@ -6,6 +6,17 @@
 #include "base/checked_math.h"
 
 namespace tidekv {
+namespace {
+
+std::int64_t total_rows(const KvView& kv) {
+  std::int64_t total = 0;
+  for (const HeadSpan& head : kv.heads) {
+    total += head.len;
+  }
+  return total;
+}
+
+}  // namespace
 
 Result<BlockScorer::Scratch> BlockScorer::scratch(Backend& backend, std::int64_t rows,
                                                   std::int64_t cols) {
@@ -18,31 +29,77 @@ Result<BlockScorer::Scratch> BlockScorer::scratch(Backend& backend, std::int64_t
 }
 
 Result<BlockScorer> BlockScorer::open(Backend& backend, const ScoreRecipe& recipe,
-                                      const ActiveLayer& active, const Options& options) {
+                                      const CutRows& rows, const Options& options) {
   BlockScorer scorer;
   scorer.backend_ = &backend;
   scorer.recipe_ = recipe;
-  scorer.kv_ = active.kv().view();
-  scorer.queries_ = active.window_queries();
-  scorer.candidates_ = {recipe.num_sinks, active.prompt_len() - recipe.num_recent};
+  scorer.rows_ = rows;
+  const std::int64_t num_heads = rows.kv.num_kv_heads();
+  if (rows.heads_differ) {
+    // How long one head is depends on what it held; all together they have as many rows as planned.
+    const std::int64_t most = total_rows(rows.kv);
+    const std::int64_t group = options.num_q_heads / num_heads;
+    scorer.block_len_ = std::min(round_up(options.key_block_len, recipe.unit_len), most);
+    const std::int64_t query_len = rows.queries.rows() * group * rows.kv.head_dim();
+    TIDEKV_ASSIGN(scorer.head_queries_,
+                  backend.allocate({{Component::kCompressionTemp,
+                                     query_len * size_of(rows.queries.dtype())}}));
+    TIDEKV_TRY(scorer.open_scratch(1, group, most));
+    return scorer;
+  }
+  scorer.kv_ = rows.kv;
+  scorer.queries_ = rows.queries;
+  scorer.candidates_ = scorer.candidates_of(0);
   scorer.block_len_ =
       std::min(round_up(options.key_block_len, recipe.unit_len), scorer.candidates_.len());
-  TIDEKV_ASSIGN(scorer.scores_, scratch(backend, scorer.kv_.num_kv_heads(), scorer.block_len_));
-  if (recipe.source == ScoreSource::kWindowAttention) {
-    TIDEKV_TRY(scorer.open_attention(options.num_q_heads));
-  }
+  TIDEKV_TRY(scorer.open_scratch(num_heads, options.num_q_heads, scorer.candidates_.end));
+  scorer.prepare();
   return scorer;
 }
 
-Status BlockScorer::open_attention(std::int64_t num_q_heads) {
-  const std::int64_t halo = recipe_.pool.kernel_len / 2;
-  const std::int64_t scored_len = std::min(block_len_ + 2 * halo, candidates_.end);
-  const std::int64_t window_len = queries_.rows();
-  TIDEKV_ASSIGN(lse_, scratch(*backend_, 2 * num_q_heads, window_len));
-  TIDEKV_ASSIGN(weights_, scratch(*backend_, num_q_heads * window_len, scored_len));
-  TIDEKV_ASSIGN(raw_, scratch(*backend_, kv_.num_kv_heads(), scored_len));
-  backend_->window_lse(queries_, kv_, lse_.cols(window_len));
+Status BlockScorer::open_scratch(std::int64_t num_kv_heads, std::int64_t num_q_heads,
+                                 std::int64_t most_end) {
+  if (recipe_.source == ScoreSource::kKeyDifference) {
+    TIDEKV_ASSIGN(anchors_, scratch(*backend_, num_kv_heads, rows_.kv.head_dim()));
+  }
+  if (recipe_.source == ScoreSource::kWindowAttention) {
+    const std::int64_t halo = recipe_.pool.kernel_len / 2;
+    const std::int64_t window_len = rows_.queries.rows();
+    const std::int64_t scored_len = std::min(block_len_ + 2 * halo, most_end);
+    TIDEKV_ASSIGN(lse_, scratch(*backend_, 2 * num_q_heads, window_len));
+    TIDEKV_ASSIGN(weights_, scratch(*backend_, num_q_heads * window_len, scored_len));
+    TIDEKV_ASSIGN(raw_, scratch(*backend_, num_kv_heads, scored_len));
+  }
+  TIDEKV_ASSIGN(scores_, scratch(*backend_, num_kv_heads, block_len_));
   return Ok{};
+}
+
+KeyRange BlockScorer::candidates_of(std::size_t head) const {
+  return {recipe_.num_sinks, rows_.kv.heads[head].len - recipe_.num_recent};
+}
+
+void BlockScorer::look_at(std::size_t head) {
+  const auto num_heads = rows_.kv.num_kv_heads();
+  const std::int64_t window_len = rows_.queries.rows();
+  const std::int64_t cols = rows_.queries.cols() / num_heads;
+  kv_ = {rows_.kv.keys, rows_.kv.values, rows_.kv.heads.subspan(head, 1)};
+  candidates_ = candidates_of(head);
+  queries_ = head_queries_.view(rows_.queries.dtype(), window_len, cols);
+  const DeviceView all = rows_.queries.reshaped(window_len * num_heads, cols);
+  for (std::int64_t row = 0; row < window_len; ++row) {
+    backend_->copy(all.rows_at(row * num_heads + static_cast<std::int64_t>(head), 1),
+                   queries_.rows_at(row, 1));
+  }
+  prepare();
+}
+
+void BlockScorer::prepare() {
+  if (recipe_.source == ScoreSource::kKeyDifference) {
+    backend_->mean_directions(kv_, anchors_.cols(kv_.head_dim()));
+  }
+  if (recipe_.source == ScoreSource::kWindowAttention) {
+    backend_->window_lse(queries_, kv_, lse_.cols(queries_.rows()));
+  }
 }
 
 DeviceView BlockScorer::score(const KeyRange& wanted) {
@@ -53,6 +110,9 @@ DeviceView BlockScorer::score(const KeyRange& wanted) {
       break;
     case ScoreSource::kKeyNorm:
       backend_->score_key_norms(kv_, wanted, scores);
+      break;
+    case ScoreSource::kKeyDifference:
+      backend_->score_directions(kv_, anchors_.cols(kv_.head_dim()), wanted, scores);
       break;
     case ScoreSource::kNothing:
       TIDEKV_CHECK(false);  // nobody asks

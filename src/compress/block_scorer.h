@@ -2,12 +2,20 @@
 // [H_q, W, S] never exists unless a block covers the prompt. Any block length gives the same bits.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
-#include "cache/active_layer.h"
+#include "backend/backend.h"
 #include "compress/selector.h"
 
 namespace tidekv {
+
+// What is cut: the rows of one layer, and the newest queries where scores come from them.
+struct CutRows {
+  KvView kv;
+  DeviceView queries;         // [W, q_heads * D]; no rows without a window
+  bool heads_differ = false;  // an earlier cut may have left heads of unequal length
+};
 
 class BlockScorer {
  public:
@@ -16,16 +24,22 @@ class BlockScorer {
     std::int64_t key_block_len = 0;  // keys scored at once; rounded up to whole units
   };
 
-  // Allocates the scratch of one block and runs pass 1, where the source has one. `active` outlives
-  // the scorer.
-  static Result<BlockScorer> open(Backend& backend, const ScoreRecipe& recipe,
-                                  const ActiveLayer& active, const Options& options);
+  // Allocates the scratch of one block and, for heads that do not differ, runs pass 1. What `rows`
+  // shows outlives the scorer.
+  static Result<BlockScorer> open(Backend& backend, const ScoreRecipe& recipe, const CutRows& rows,
+                                  const Options& options);
 
-  // Slots [num_sinks, S - num_recent).
+  const CutRows& rows() const { return rows_; }
+  // Slots that may stay or go, [num_sinks, len - num_recent); of heads that differ those of one.
+  KeyRange candidates_of(std::size_t head) const;
+  // Of what is looked at.
   const KeyRange& candidates() const { return candidates_; }
   std::int64_t block_len() const { return block_len_; }
 
-  // Scores of candidates `wanted`, at most block_len() of them: [num_kv_heads, wanted.len()] f32.
+  // Heads that differ have candidates of their own: looks at this one alone from now on.
+  void look_at(std::size_t head);
+
+  // Scores of candidates `wanted`, at most block_len() of them: [heads looked at, wanted.len()] f32.
   // The view is good until the next call.
   DeviceView score(const KeyRange& wanted);
 
@@ -47,19 +61,25 @@ class BlockScorer {
     DeviceView cols(std::int64_t cols) const { return buffer.view(DType::kF32, rows, cols); }
   };
   static Result<Scratch> scratch(Backend& backend, std::int64_t rows, std::int64_t cols);
-  Status open_attention(std::int64_t num_q_heads);  // pass 1
+  // For `num_kv_heads` looked at together, whose candidates end at `most_end` or before.
+  Status open_scratch(std::int64_t num_kv_heads, std::int64_t num_q_heads, std::int64_t most_end);
+  // What does not depend on the block: pass 1, or the mean direction.
+  void prepare();
   void score_by_attention(const KeyRange& wanted, DeviceView scores);
 
   Backend* backend_ = nullptr;
   ScoreRecipe recipe_;
-  KvView kv_;
-  DeviceView queries_;
+  CutRows rows_;
+  KvView kv_;           // of what is looked at
+  DeviceView queries_;  // the same
   KeyRange candidates_;
   std::int64_t block_len_ = 0;
-  Scratch lse_;      // [2 * num_q_heads, W]: pass 1, Eqs. (4)-(6)
-  Scratch weights_;  // [num_q_heads * W, block and halo]
-  Scratch raw_;      // [num_kv_heads, block and halo]
-  Scratch scores_;   // [num_kv_heads, block]
+  Buffer head_queries_;  // [W, group * D] of one head
+  Scratch lse_;          // [2 * num_q_heads, W]: pass 1, Eqs. (4)-(6)
+  Scratch weights_;      // [num_q_heads * W, block and halo]
+  Scratch raw_;          // [num_kv_heads, block and halo]
+  Scratch anchors_;      // [num_kv_heads, head_dim]: mean directions
+  Scratch scores_;       // [num_kv_heads, block]
 };
 
 }  // namespace tidekv

@@ -11,19 +11,21 @@ namespace tidekv {
 
 Status Compressor::compress_and_commit(ActiveLayer active, std::int64_t layer_budget,
                                        CacheManager& cache) {
-  if (layer_budget >= active.prompt_len()) {
+  if (layer_budget >= active.kv().heads().front().len) {
     cache.commit_all(std::move(active));
     return Ok{};
   }
-  TIDEKV_ASSIGN(Retained retained, select(active, layer_budget, cache.num_committed()));
+  TIDEKV_ASSIGN(Retained retained,
+                select({.kv = active.kv().view(), .queries = active.window_queries()},
+                       layer_budget, cache.num_committed()));
   return cache.commit(active, std::move(retained));
 }
 
-Result<Retained> Compressor::select(const ActiveLayer& active, std::int64_t layer_budget,
+Result<Retained> Compressor::select(const CutRows& rows, std::int64_t layer_budget,
                                     std::int64_t layer) {
   TIDEKV_CHECK_OP(layer_budget, >=, recipe_.num_mandatory());
   layer_ = layer;
-  const auto num_heads = static_cast<std::int64_t>(active.kv().heads().size());
+  const std::int64_t num_heads = rows.kv.num_kv_heads();
   const std::int64_t base = layer_budget - recipe_.num_mandatory();
   const std::int64_t total = num_heads * layer_budget;
   Retained retained;
@@ -36,25 +38,42 @@ Result<Retained> Compressor::select(const ActiveLayer& active, std::int64_t laye
   if (base > 0) {
     TIDEKV_CHECK(recipe_.source != ScoreSource::kNothing);
     TIDEKV_ASSIGN(BlockScorer scorer,
-                  BlockScorer::open(*backend_, recipe_, active, {num_q_heads_, key_block_len_}));
+                  BlockScorer::open(*backend_, recipe_, rows, {num_q_heads_, key_block_len_}));
     TIDEKV_TRY(choose(scorer, best, lens));
   }
   for (const std::int64_t len : lens) {
     retained.lens.push_back(len + recipe_.num_mandatory());
   }
-  TopKState state = best.state(lens);
-  state.num_offered = active.prompt_len() - recipe_.num_mandatory();
-  backend_->topk_take(state,
-                      {.num_sinks = recipe_.num_sinks,
-                       .num_recent = recipe_.num_recent,
-                       .prompt_len = active.prompt_len()},
-                      retained.lists());
+  take(rows, best, lens, retained);
   return retained;
+}
+
+void Compressor::take(const CutRows& rows, const Best& best, std::span<const std::int64_t> lens,
+                      const Retained& retained) {
+  Backend::Mandatory mandatory{.num_sinks = recipe_.num_sinks, .num_recent = recipe_.num_recent};
+  const auto take_from = [&](TopKState state, std::int64_t len, const HeadLists& lists) {
+    state.num_offered = len - recipe_.num_mandatory();
+    mandatory.prompt_len = len;
+    backend_->topk_take(state, mandatory, lists);
+  };
+  if (!rows.heads_differ) {
+    take_from(best.state(lens), rows.kv.heads.front().len, retained.lists());
+    return;
+  }
+  for (std::size_t head = 0; head < lens.size(); ++head) {
+    take_from(best.of_head(lens, head), rows.kv.heads[head].len, retained.lists().of_head(head));
+  }
 }
 
 TopKState Compressor::Best::state(std::span<const std::int64_t> lens) const {
   const std::int64_t total = HeadLists{{}, lens}.total();
   return {scores.view(DType::kF32, 1, total), ids.view(DType::kI32, 1, total), lens, 0};
+}
+
+TopKState Compressor::Best::of_head(std::span<const std::int64_t> lens, std::size_t head) const {
+  const TopKState all = state(lens);
+  const HeadLists own = HeadLists{all.ids, lens}.of_head(head);
+  return {HeadLists{all.scores, lens}.of_head(head).entries, own.entries, own.lens, 0};
 }
 
 Result<Compressor::Best> Compressor::open_best(std::int64_t num_candidates) {
@@ -78,6 +97,9 @@ Status Compressor::choose(BlockScorer& scorer, const Best& best, std::span<std::
 
 Status Compressor::choose_tokens(BlockScorer& scorer, const Best& best,
                                  std::span<const std::int64_t> lens, ScoreProbe* probe) {
+  if (scorer.rows().heads_differ) {
+    return choose_head_by_head(scorer, best, lens);
+  }
   TopKState state = best.state(lens);
   return scorer.for_each_block([&](const KeyRange& range, DeviceView scores) -> Status {
     if (probe != nullptr) {
@@ -89,49 +111,84 @@ Status Compressor::choose_tokens(BlockScorer& scorer, const Best& best,
   });
 }
 
+Status Compressor::choose_head_by_head(BlockScorer& scorer, const Best& best,
+                                       std::span<const std::int64_t> lens) {
+  for (std::size_t head = 0; head < lens.size(); ++head) {
+    scorer.look_at(head);
+    TopKState state = best.of_head(lens, head);
+    TIDEKV_TRY(scorer.for_each_block([&](const KeyRange& range, DeviceView scores) -> Status {
+      backend_->topk_merge(scores, range.begin, state);
+      state.num_offered += range.len();
+      return Ok{};
+    }));
+  }
+  return Ok{};
+}
+
+Status Compressor::offer_all(BlockScorer& scorer, std::int64_t stride, TopKState& all) {
+  const auto offer = [&](std::int64_t head, const KeyRange& range, DeviceView scores) {
+    backend_->topk_merge(scores, head * stride + range.begin, all);
+    all.num_offered += range.len();
+  };
+  if (!scorer.rows().heads_differ) {
+    return scorer.for_each_block([&](const KeyRange& range, DeviceView scores) -> Status {
+      if (probe_ != nullptr) {
+        probe_->on_scores(layer_, range, scores);
+      }
+      for (std::int64_t head = 0; head < scores.rows(); ++head) {
+        offer(head, range, scores.rows_at(head, 1));
+      }
+      return Ok{};
+    });
+  }
+  for (std::int64_t head = 0; head < scorer.rows().kv.num_kv_heads(); ++head) {
+    scorer.look_at(static_cast<std::size_t>(head));
+    TIDEKV_TRY(scorer.for_each_block([&](const KeyRange& range, DeviceView scores) -> Status {
+      offer(head, range, scores);
+      return Ok{};
+    }));
+  }
+  return Ok{};
+}
+
 // One list for all heads together shows how many of the best candidates each has; a second look at
 // the scores then fills lists of the lengths that follow. So temp is no larger than for equal
 // lists.
 Status Compressor::share_out(BlockScorer& scorer, const Best& best, std::span<std::int64_t> lens) {
-  const std::int64_t base = lens.front();
-  const std::int64_t stride = scorer.candidates().end;
+  Heads heads;
+  for (std::size_t head = 0; head < lens.size(); ++head) {
+    heads.candidates.push_back(scorer.candidates_of(head).len());
+    heads.stride = std::max(heads.stride, scorer.candidates_of(head).end);
+  }
   const std::int64_t total = HeadLists{{}, lens}.total();
   TopKState all = best.state(std::span(&total, 1));
-  TIDEKV_TRY(scorer.for_each_block([&](const KeyRange& range, DeviceView scores) -> Status {
-    if (probe_ != nullptr) {
-      probe_->on_scores(layer_, range, scores);
-    }
-    for (std::int64_t head = 0; head < scores.rows(); ++head) {
-      backend_->topk_merge(scores.rows_at(head, 1), head * stride + range.begin, all);
-      all.num_offered += range.len();
-    }
-    return Ok{};
-  }));
+  TIDEKV_TRY(offer_all(scorer, heads.stride, all));
 
   TIDEKV_ASSIGN(const std::vector<std::int64_t> shares, recipe_.even_share_is_floor
-                                                            ? shares_above_floor(all, scorer, base)
-                                                            : mixed_shares(all, scorer, base));
+                                                            ? shares_above_floor(all, heads)
+                                                            : mixed_shares(all, heads));
   std::copy(shares.begin(), shares.end(), lens.begin());
   return Ok{};
 }
 
 Result<std::vector<std::int64_t>> Compressor::mixed_shares(const TopKState& all,
-                                                           const BlockScorer& scorer,
-                                                           std::int64_t base) const {
-  std::vector<std::int32_t> counts(static_cast<std::size_t>(all.ids.cols() / base));
+                                                           const Heads& heads) const {
+  std::vector<std::int32_t> counts(heads.candidates.size());
   const auto num_heads = static_cast<std::int64_t>(counts.size());
   TIDEKV_ASSIGN(
       const Buffer buffer,
       backend_->allocate({{Component::kCompressionTemp, num_heads * size_of(DType::kI32)}}));
   const DeviceView view = buffer.view(DType::kI32, 1, num_heads);
-  backend_->count_ids(all.ids, scorer.candidates().end, view);
+  backend_->count_ids(all.ids, heads.stride, view);
   TIDEKV_TRY(download(*backend_, view, std::as_writable_bytes(std::span(counts))));
-  return split_over_heads(counts, recipe_.even_share, base, scorer.candidates().len());
+  return split_over_heads(counts, recipe_.even_share, all.ids.cols() / num_heads,
+                          heads.candidates);
 }
 
 Result<std::vector<std::int64_t>> Compressor::shares_above_floor(const TopKState& all,
-                                                                 const BlockScorer& scorer,
-                                                                 std::int64_t base) const {
+                                                                 const Heads& heads) const {
+  const std::int64_t base =
+      all.ids.cols() / static_cast<std::int64_t>(heads.candidates.size());
   const std::int64_t budget = base + recipe_.num_mandatory();
   const auto share = static_cast<std::int64_t>(static_cast<double>(budget) * recipe_.even_share);
   const std::int64_t floor = std::clamp<std::int64_t>(share - recipe_.num_mandatory(), 0, base);
@@ -139,8 +196,7 @@ Result<std::vector<std::int64_t>> Compressor::shares_above_floor(const TopKState
   std::vector<std::int32_t> ids(scores.size());
   TIDEKV_TRY(download(*backend_, all.scores, std::as_writable_bytes(std::span(scores))));
   TIDEKV_TRY(download(*backend_, all.ids, std::as_writable_bytes(std::span(ids))));
-  return split_above_floor(scores, ids, scorer.candidates().end, floor, all.ids.cols() / base,
-                           scorer.candidates().len());
+  return split_above_floor(scores, ids, heads.stride, floor, heads.candidates);
 }
 
 Status Compressor::choose_units(BlockScorer& scorer, const Best& best,

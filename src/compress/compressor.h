@@ -14,7 +14,8 @@
 
 namespace tidekv {
 
-// Sees pooled scores as they are made; for tests and digests. `scores` [num_kv_heads, range.len()].
+// Sees scores as they are made, but those of heads that differ in length; for tests and digests.
+// `scores` [num_kv_heads, range.len()].
 class ScoreProbe {
  public:
   virtual ~ScoreProbe() = default;
@@ -36,8 +37,8 @@ class Compressor {
   // that covers the prompt evicts nothing.
   Status compress_and_commit(ActiveLayer active, std::int64_t layer_budget, CacheManager& cache);
 
-  // The positions that stay of layer number `layer`; layer_budget * num_kv_heads of them.
-  Result<Retained> select(const ActiveLayer& active, std::int64_t layer_budget, std::int64_t layer);
+  // The slots that stay of layer number `layer`; layer_budget * num_kv_heads of them.
+  Result<Retained> select(const CutRows& rows, std::int64_t layer_budget, std::int64_t layer);
 
  private:
   // The best candidates so far: their scores and ids side by side.
@@ -45,6 +46,8 @@ class Compressor {
     Buffer scores;
     Buffer ids;
     TopKState state(std::span<const std::int64_t> lens) const;
+    // The list of one head, where the heads' lists have these lens.
+    TopKState of_head(std::span<const std::int64_t> lens, std::size_t head) const;
   };
 
   Result<Best> open_best(std::int64_t num_candidates);
@@ -52,14 +55,24 @@ class Compressor {
   Status choose(BlockScorer& scorer, const Best& best, std::span<std::int64_t> lens);
   Status choose_tokens(BlockScorer& scorer, const Best& best, std::span<const std::int64_t> lens,
                        ScoreProbe* probe);
+  Status choose_head_by_head(BlockScorer& scorer, const Best& best,
+                             std::span<const std::int64_t> lens);
   Status share_out(BlockScorer& scorer, const Best& best, std::span<std::int64_t> lens);
-  // Candidates of each head, from the best of all heads together.
-  Result<std::vector<std::int64_t>> mixed_shares(const TopKState& all, const BlockScorer& scorer,
-                                                 std::int64_t base) const;
+  // How many candidates each head has, and where its ids begin in a list of all heads'.
+  struct Heads {
+    std::vector<std::int64_t> candidates;
+    std::int64_t stride = 0;
+  };
+  // Candidates that stay of each head, from the best of all heads together.
+  Result<std::vector<std::int64_t>> mixed_shares(const TopKState& all, const Heads& heads) const;
   Result<std::vector<std::int64_t>> shares_above_floor(const TopKState& all,
-                                                       const BlockScorer& scorer,
-                                                       std::int64_t base) const;
+                                                       const Heads& heads) const;
+  // Offers every candidate of every head to one list; ids of a head begin at head * stride.
+  Status offer_all(BlockScorer& scorer, std::int64_t stride, TopKState& all);
   Status choose_units(BlockScorer& scorer, const Best& best, std::span<const std::int64_t> lens);
+  // Best candidates and mandatory slots together, ascending.
+  void take(const CutRows& rows, const Best& best, std::span<const std::int64_t> lens,
+            const Retained& retained);
 
   Backend* backend_;
   ScoreRecipe recipe_;

@@ -16,6 +16,7 @@ enum class ScoreSource : std::uint8_t {
   kNothing,          // only mandatory tokens stay, or, under a budget that covers the prompt, all
   kWindowAttention,  // attention of the last W queries, Eq. (7)
   kKeyNorm,          // minus the key's length; no pooling
+  kKeyDifference,    // how little a key points where the mean of all keys does (KeyDiff)
 };
 
 // Whose way of splitting budgets. Those of other programs do not always add up to the budget.

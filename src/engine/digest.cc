@@ -47,15 +47,22 @@ std::uint64_t Digest64::value() const {
 DigestProbe::DigestProbe(Backend& backend, const ModelConfig& config)
     : backend_(&backend),
       layers_(static_cast<std::size_t>(config.num_layers)),
+      hidden_(layers_.size()),
       staging_(static_cast<std::size_t>(
           std::max(kStagingBytes, std::max(config.hidden_dim, config.head_dim) * 4))) {}
 
 void DigestProbe::on_scores(std::int64_t /*layer*/, KeyRange /*range*/, DeviceView /*scores*/) {}
 
 void DigestProbe::on_hidden(std::int64_t layer, DeviceView rows) {
-  Digest64 digest;
-  add_rows(digest, rows);
-  digest_of(layer).hidden = digest.value();
+  add_rows(hidden_[static_cast<std::size_t>(layer)], rows);
+}
+
+std::vector<LayerDigest> DigestProbe::layers() const {
+  std::vector<LayerDigest> layers = layers_;
+  for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+    layers[layer].hidden = hidden_[layer].value();
+  }
+  return layers;
 }
 
 void DigestProbe::on_commit(std::int64_t layer, const CompactLayer& compact) {

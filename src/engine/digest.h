@@ -35,7 +35,8 @@ class DigestProbe final : public PrefillProbe {
   void on_hidden(std::int64_t layer, DeviceView rows) override;
   void on_commit(std::int64_t layer, const CompactLayer& compact) override;
 
-  const std::vector<LayerDigest>& layers() const { return layers_; }
+  // Of the rows seen so far.
+  std::vector<LayerDigest> layers() const;
 
  private:
   void add_rows(Digest64& digest, DeviceView rows);
@@ -43,6 +44,7 @@ class DigestProbe final : public PrefillProbe {
 
   Backend* backend_;
   std::vector<LayerDigest> layers_;
+  std::vector<Digest64> hidden_;  // rows may come chunk by chunk
   std::vector<std::byte> staging_;
 };
 

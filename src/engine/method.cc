@@ -11,10 +11,16 @@ struct NamedMethod {
   std::string_view name;
   std::string_view schedule;
   std::string_view selector;
+  std::int64_t default_sinks = 0;
+  std::int64_t default_chunk_len = 0;
+  bool cuts_in_decode = false;
 };
 
-constexpr std::array<NamedMethod, 1> kNamedMethods = {{
+constexpr std::array<NamedMethod, 4> kNamedMethods = {{
     {"tide-noevict", "layer-major", "full"},
+    {"full-chunked", "chunk-major", "full"},
+    {"keydiff", "chunk-major", "key-difference", 0, 128, true},
+    {"streaming-llm", "chunk-major", "recent", 4, 0, true},
 }};
 
 template <typename Entry>
@@ -29,17 +35,21 @@ std::vector<Method> all_methods() {
   std::vector<Method> methods;
   for (const ScheduleEntry& schedule : schedule_entries()) {
     for (const SelectorEntry& selector : selector_entries()) {
+      // The immediate controls keep what the score asks for and nothing beside it.
+      const bool immediate = schedule.run == run_chunk_major;
+      const std::int64_t sinks = immediate ? 0 : selector.default_sinks;
       if (schedule.method_prefix.empty()) {
-        methods.push_back({std::string(selector.name), &schedule, &selector});
+        methods.push_back({std::string(selector.name), &schedule, &selector, sinks});
       } else if (!selector.short_name.empty()) {
         methods.push_back({std::string(schedule.method_prefix) + std::string(selector.short_name),
-                           &schedule, &selector});
+                           &schedule, &selector, sinks});
       }
     }
   }
   for (const NamedMethod& named : kNamedMethods) {
     methods.push_back({std::string(named.name), entry_of(schedule_entries(), named.schedule),
-                       entry_of(selector_entries(), named.selector)});
+                       entry_of(selector_entries(), named.selector), named.default_sinks,
+                       named.default_chunk_len, named.cuts_in_decode});
   }
   return methods;
 }

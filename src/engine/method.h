@@ -1,7 +1,8 @@
 // Methods by name: a schedule crossed with a selector.
 //
 // A selector's line in its registry gives every schedule's method: "tidekv-snap" runs snapkv
-// layer-major with delayed eviction, "snapkv" is the matched whole-prompt control.
+// layer-major with delayed eviction, "block-snap" chunk-major with immediate eviction, and "snapkv" is
+// the matched whole-prompt control.
 #pragma once
 
 #include <string>
@@ -16,9 +17,14 @@ struct Method {
   std::string name;
   const ScheduleEntry* schedule = nullptr;
   const SelectorEntry* selector = nullptr;
+  std::int64_t default_sinks = 0;      // where the user names no number
+  std::int64_t default_chunk_len = 0;  // the same; 0: the largest that fits
+  bool cuts_in_decode = false;         // generated rows count in the budget, and may evict others
 
   // The whole prompt at once, MLP not tiled, scores dense.
   bool whole_prompt() const { return schedule->run == run_one_shot; }
+  // Each chunk through all layers: hidden rows of one chunk, and caches from the start.
+  bool by_chunk() const { return schedule->run == run_chunk_major; }
 };
 
 std::vector<Method> all_methods();

@@ -20,6 +20,19 @@ struct DryRun {
 
 constexpr std::int64_t kMaxTimelineEvents = std::int64_t{1} << 20;
 
+// Takes the steps that allocate otherwise than those before them. Returns how many events of the
+// ledger the steps after them will make.
+Result<std::int64_t> plan_steps(Session& session, const Accountant& accountant,
+                                std::int64_t num_steps) {
+  const std::int64_t planned = session.steps_to_plan();
+  std::int64_t before = 0;
+  for (std::int64_t step = 0; step < planned; ++step) {
+    before = accountant.num_events();
+    TIDEKV_TRY(session.decode(0));
+  }
+  return planned == 0 ? 0 : (num_steps - planned) * (accountant.num_events() - before);
+}
+
 // Runs the request's schedule; `result->trace` is complete when this has returned.
 Status run_dry(const ModelContext& model, const ResolvedRequest& request, bool with_timeline,
                DryRun* result) {
@@ -29,14 +42,17 @@ Status run_dry(const ModelContext& model, const ResolvedRequest& request, bool w
   TIDEKV_ASSIGN(const auto session, Session::create(*backend, request.session));
   const std::vector<std::int32_t> prompt(static_cast<std::size_t>(request.session.prompt_len));
   TIDEKV_TRY(session->prefill(prompt));
-  if (request.session.growth_len > 0) {
-    TIDEKV_TRY(session->open_decode());
-  }
-  const Accountant& accountant = backend->accountant();
-  result->peak = accountant.peak();
-  result->num_events = accountant.num_events();
   result->final_cache_bytes = final_cache_bytes(session->cache());
   result->layers = retention_of(session->cache());
+  const Accountant& accountant = backend->accountant();
+  if (request.session.growth_len > 0) {
+    TIDEKV_TRY(session->open_decode());
+    TIDEKV_ASSIGN(const std::int64_t later_events,
+                  plan_steps(*session, accountant, request.session.growth_len));
+    result->num_events = later_events;
+  }
+  result->num_events += accountant.num_events();
+  result->peak = accountant.peak();
   result->timeline = timeline_of(accountant);
   return Ok{};
 }

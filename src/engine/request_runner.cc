@@ -151,6 +151,7 @@ Result<RunReport> run_request(const RunContext& context, const Request& request,
   report.prefill_seconds = seconds_since(prefill_start);
   report.compress_seconds = session->compress_seconds();
   report.layers = retention_of(session->cache());
+  const std::int64_t cache_bytes = final_cache_bytes(session->cache());
   if (callbacks.on_prefill_done) {
     callbacks.on_prefill_done(report.layers);
   }
@@ -163,8 +164,7 @@ Result<RunReport> run_request(const RunContext& context, const Request& request,
   report.decode_seconds = seconds_since(decode_start);
 
   const Accountant& accountant = backend->accountant();
-  report.memory = memory_report(accountant.peak(), final_cache_bytes(session->cache()),
-                                backend->reserved_bytes());
+  report.memory = memory_report(accountant.peak(), cache_bytes, backend->reserved_bytes());
   report.timeline = timeline_of(accountant);
   if (digests) {
     report.digests = digests->layers();

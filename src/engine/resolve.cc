@@ -30,11 +30,11 @@ BudgetRule budget_rule(BudgetSplit split) {
   return BudgetRule::kExact;
 }
 
-SelectorOptions selector_options(const SelectorEntry& selector, const PrefillOptions& options) {
+SelectorOptions selector_options(const Method& method, const PrefillOptions& options) {
   return {
       .budget = options.budget,
       .window_len = options.window_len,
-      .num_sinks = options.num_sinks == PrefillOptions::kMethodsSinks ? selector.default_sinks
+      .num_sinks = options.num_sinks == PrefillOptions::kMethodsSinks ? method.default_sinks
                                                                       : options.num_sinks,
       .pool = {.group_reduce = options.group_reduction == GroupReduction::kMean ? GroupReduce::kMean
                                                                                 : GroupReduce::kMax,
@@ -145,7 +145,7 @@ Result<ResolvedRequest> resolve_request(const ModelContext& model, const Prefill
   session.config = model.config;
   session.weights = model.weights;
   TIDEKV_ASSIGN(session.method, find_method(options.method));
-  session.selector = selector_options(*session.method.selector, options);
+  session.selector = selector_options(session.method, options);
   TIDEKV_TRY(check_selector_options(*session.method.selector, session.selector));
   session.dtype = compute_dtype(model, options.compute_type);
   session.all_rows = options.all_rows;
@@ -159,9 +159,11 @@ Result<ResolvedRequest> resolve_request(const ModelContext& model, const Prefill
     return request;
   }
   session.key_block_len = std::min(options.key_block_len, prompt_len);
-  request.chunk_is_auto = options.chunk_len == 0;
+  const std::int64_t chunk_len =
+      options.chunk_len == 0 ? session.method.default_chunk_len : options.chunk_len;
+  request.chunk_is_auto = chunk_len == 0;
   session.chunk_len = request.chunk_is_auto ? largest_fitting_chunk(model, request)
-                                            : std::min(options.chunk_len, prompt_len);
+                                            : std::min(chunk_len, prompt_len);
   return request;
 }
 

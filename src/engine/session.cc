@@ -1,10 +1,23 @@
 #include "engine/session.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
 
 namespace tidekv {
+namespace {
+
+// Generated rows a cache has room for beside its budget.
+std::int64_t growth_rows(const SessionOptions& options) {
+  if (!options.method.cuts_in_decode) {
+    return options.growth_len;
+  }
+  const std::int64_t free = std::max<std::int64_t>(0, options.selector.budget - options.prompt_len);
+  return std::min(options.growth_len, free + 1);  // one row too many is cut at once
+}
+
+}  // namespace
 
 CacheShape Session::cache_shape(const SessionOptions& options) {
   return {.num_layers = options.config->num_layers,
@@ -12,7 +25,7 @@ CacheShape Session::cache_shape(const SessionOptions& options) {
           .head_dim = options.config->head_dim,
           .dtype = options.dtype,
           .prompt_len = options.prompt_len,
-          .growth_len = options.growth_len};
+          .growth_len = growth_rows(options)};
 }
 
 Session::Session(Backend& backend, SessionOptions options, DeviceModel model)
@@ -48,10 +61,15 @@ Status Session::prefill(std::span<const std::int32_t> prompt) {
   backend_->upload(std::as_bytes(std::span(inverse_freq_)), freq_);
   TIDEKV_ASSIGN(head_, OutputHead::open(*backend_, config, options_.dtype));
 
-  TIDEKV_ASSIGN(HiddenBridge bridge, HiddenBridge::open(*backend_, options_.dtype,
-                                                        options_.prompt_len, config.hidden_dim));
-  TIDEKV_TRY(bridge.embed(*backend_, model_.embedding, prompt));
-  TIDEKV_TRY(run_schedule(bridge));
+  const bool by_chunk = options_.method.by_chunk();
+  TIDEKV_ASSIGN(HiddenBridge bridge,
+                HiddenBridge::open(*backend_, options_.dtype,
+                                   by_chunk ? options_.chunk_len : options_.prompt_len,
+                                   config.hidden_dim));
+  if (!by_chunk) {
+    TIDEKV_TRY(bridge.embed(*backend_, model_.embedding, prompt, 0));
+  }
+  TIDEKV_TRY(run_schedule(bridge, prompt));
   download_logits(bridge.last_row());
   TIDEKV_TRY(backend_->synchronize());
   if (backend_->cancelled()) {
@@ -60,11 +78,14 @@ Status Session::prefill(std::span<const std::int32_t> prompt) {
   return Ok{};
 }
 
-Status Session::run_schedule(HiddenBridge& bridge) {
+Status Session::run_schedule(HiddenBridge& bridge, std::span<const std::int32_t> prompt) {
+  const std::int64_t generated = options_.method.cuts_in_decode ? options_.growth_len : 0;
   const PrefillRequest request{.config = options_.config,
                                .model = &model_,
+                               .prompt = prompt,
                                .recipe = recipe_,
                                .layer_budgets = layer_budgets_,
+                               .most_rows = options_.prompt_len + generated,
                                .chunk_len = options_.chunk_len,
                                .key_block_len = options_.key_block_len,
                                .all_rows = options_.all_rows,
@@ -87,14 +108,19 @@ Status Session::open_decode() {
       Buffer hidden,
       backend_->allocate({{Component::kActivations, config.hidden_dim * size_of(options_.dtype)}}));
   TIDEKV_ASSIGN(Buffer id, backend_->allocate({{Component::kActivations, size_of(DType::kI32)}}));
-  decode_.emplace(
-      DecodeState{DecodeAdapter(cache_), std::move(workspace), std::move(hidden), std::move(id)});
+  decode_.emplace(DecodeState{DecodeAdapter(cache_, options_.growth_len), std::move(workspace),
+                              std::move(hidden), std::move(id), backend_->next_allocation()});
   return Ok{};
+}
+
+std::int64_t Session::steps_to_plan() const {
+  return options_.method.cuts_in_decode ? cache_.shape().growth_len : 0;
 }
 
 Status Session::decode(std::int32_t token) {
   TIDEKV_CHECK(decode_.has_value() && decode_->adapter.has_room());
   const ModelConfig& config = *options_.config;
+  backend_->repeat_allocations_from(decode_->first_allocation);
   const DeviceView id = decode_->id_buffer.view(DType::kI32, 1, 1);
   const DeviceView hidden = decode_->hidden_buffer.view(options_.dtype, 1, config.hidden_dim);
   backend_->upload(std::as_bytes(std::span(&token, 1)), id);
@@ -104,6 +130,9 @@ Status Session::decode(std::int32_t token) {
                                freq_, Phase::kDecode);
     decoder.forward(hidden, decode_->adapter.next_position(), decode_->adapter.layer(layer), {},
                     decode_->workspace);
+    if (options_.method.cuts_in_decode) {
+      TIDEKV_TRY(keep_budget(layer));
+    }
   }
   decode_->adapter.advance();
   download_logits(hidden);
@@ -111,6 +140,20 @@ Status Session::decode(std::int32_t token) {
   if (backend_->cancelled()) {
     return Error{ErrorCode::kCancelled, "cancelled during decode"};
   }
+  return Ok{};
+}
+
+Status Session::keep_budget(std::int64_t layer) {
+  const KvView kv = cache_.layer(layer).kv().view();
+  const std::int64_t budget = layer_budgets_[static_cast<std::size_t>(layer)];
+  if (kv.heads.front().len <= budget) {
+    cache_.count_appended(layer, 1);
+    return Ok{};
+  }
+  Compressor compressor(*backend_, recipe_, options_.config->num_q_heads, options_.key_block_len,
+                        nullptr);
+  TIDEKV_ASSIGN(const Retained slots, compressor.select({.kv = kv, .queries = {}}, budget, layer));
+  cache_.keep(layer, slots, decode_->adapter.next_position());
   return Ok{};
 }
 

@@ -40,6 +40,9 @@ class Session {
   Status prefill(std::span<const std::int32_t> prompt);
   // Buffers for decode(); only with growth_len > 0.
   Status open_decode();
+  // Steps of decode() that a plan must see: the last is the first that cuts a cache, and those behind
+  // it allocate what it does. 0 where steps allocate nothing.
+  std::int64_t steps_to_plan() const;
   // Feeds one token at the next position; logits() are then those of its successor.
   Status decode(std::int32_t token);
 
@@ -51,7 +54,9 @@ class Session {
  private:
   Session(Backend& backend, SessionOptions options, DeviceModel model);
   static CacheShape cache_shape(const SessionOptions& options);
-  Status run_schedule(HiddenBridge& bridge);
+  Status run_schedule(HiddenBridge& bridge, std::span<const std::int32_t> prompt);
+  // A generated row counts in the layer's budget.
+  Status keep_budget(std::int64_t layer);
   void download_logits(DeviceView hidden);
 
   Backend* backend_;
@@ -73,6 +78,7 @@ class Session {
     LayerWorkspace workspace;
     Buffer hidden_buffer;
     Buffer id_buffer;
+    std::int64_t first_allocation = 0;  // of a step
   };
   std::optional<DecodeState> decode_;
 };

@@ -48,25 +48,43 @@ Status PrefillContext::check_cancelled() const {
 
 Status PrefillContext::forward_chunk(std::int64_t layer, const Chunk& chunk, ActiveLayer& active,
                                      LayerWorkspace& workspace) {
+  return forward(layer, chunk, active.kv(), {active.window_queries(), active.window_begin()},
+                 workspace);
+}
+
+Status PrefillContext::forward(std::int64_t layer, const Chunk& chunk, LayerKv& kv,
+                               const DecoderLayer::Window& window, LayerWorkspace& workspace) {
   TIDEKV_TRY(check_cancelled());
   const auto& weights = request_.model->layers[static_cast<std::size_t>(layer)];
   const DecoderLayer decoder(*backend_, *request_.config, weights, inverse_freq_, Phase::kPrefill);
-  const DecoderLayer::Window window{active.window_queries(), active.window_begin()};
   const Position first{static_cast<std::int32_t>(chunk.begin)};
-  const bool reaches_end = chunk.begin + chunk.len == prompt_len();
   if (only_last_row(layer)) {
-    decoder.forward_last_row(bridge_->slot(chunk), first, active.kv(), window, reaches_end,
-                             workspace);
+    const bool reaches_end = chunk.begin + chunk.len == prompt_len();
+    decoder.forward_last_row(bridge_->slot(chunk), first, kv, window, reaches_end, workspace);
   } else {
-    decoder.forward(bridge_->slot(chunk), first, active.kv(), window, workspace);
+    decoder.forward(bridge_->slot(chunk), first, kv, window, workspace);
   }
   TIDEKV_TRY(backend_->synchronize());
   TIDEKV_TRY(check_cancelled());
-  if (reaches_end && request_.probe != nullptr) {
-    request_.probe->on_hidden(layer, only_last_row(layer) ? bridge_->last_row() : bridge_->rows());
-  }
+  show_hidden(layer, chunk);
   report_progress(layer, chunk);
   return Ok{};
+}
+
+void PrefillContext::show_hidden(std::int64_t layer, const Chunk& chunk) const {
+  if (request_.probe == nullptr) {
+    return;
+  }
+  const bool reaches_end = chunk.begin + chunk.len == prompt_len();
+  if (only_last_row(layer)) {
+    if (reaches_end) {
+      request_.probe->on_hidden(layer, bridge_->last_row());
+    }
+  } else if (by_chunk_) {
+    request_.probe->on_hidden(layer, bridge_->slot(chunk));
+  } else if (reaches_end) {
+    request_.probe->on_hidden(layer, bridge_->rows());
+  }
 }
 
 Status PrefillContext::compress_and_commit(std::int64_t layer, ActiveLayer active,
@@ -85,26 +103,101 @@ Status PrefillContext::compress_and_commit(std::int64_t layer, ActiveLayer activ
   return Ok{};
 }
 
-// Work of the first t rows of a layer grows as t * linear + t^2 * attention.
-void PrefillContext::report_progress(std::int64_t layer, const Chunk& chunk) const {
-  if (request_.on_progress == nullptr || !*request_.on_progress) {
+Status PrefillContext::open_caches() {
+  by_chunk_ = true;
+  return cache_->open_all(request_.layer_budgets, request_.most_rows);
+}
+
+Status PrefillContext::embed(const Chunk& chunk) {
+  backend_->accountant().enter(Stage::kPrefill, -1);
+  const auto tokens = request_.prompt.subspan(static_cast<std::size_t>(chunk.begin),
+                                              static_cast<std::size_t>(chunk.len));
+  return bridge_->embed(*backend_, request_.model->embedding, tokens, chunk.begin);
+}
+
+bool PrefillContext::has_room(std::int64_t layer, const Chunk& chunk) const {
+  return cache_->layer(layer).kv().heads().front().len + chunk.len <= budget_of(layer) &&
+         cache_->layer(layer).keeps_all();
+}
+
+Status PrefillContext::append_chunk(std::int64_t layer, const Chunk& chunk,
+                                    LayerWorkspace& workspace) {
+  TIDEKV_TRY(forward(layer, chunk, cache_->growing(layer), {}, workspace));
+  cache_->count_appended(layer, chunk.len);
+  show_cache(layer, chunk);
+  return Ok{};
+}
+
+Result<ActiveLayer> PrefillContext::open_over_cache(std::int64_t layer, const Chunk& chunk) {
+  backend_->accountant().enter(Stage::kPrefill, static_cast<int>(layer));
+  return cache_->open_active_over(layer, {.chunk_len = chunk.len,
+                                          .end = chunk.begin + chunk.len,
+                                          .window_len = std::min(window_len(), chunk.len),
+                                          .q_dim = request_.config->q_dim()});
+}
+
+Status PrefillContext::cut_cache(std::int64_t layer, const ActiveLayer& active,
+                                 const Chunk& chunk) {
+  const auto start = std::chrono::steady_clock::now();
+  backend_->accountant().enter(Stage::kCompress, static_cast<int>(layer));
+  Compressor compressor(*backend_, request_.recipe, request_.config->num_q_heads, key_block_len(),
+                        request_.probe);
+  // Whether heads may differ follows from what happened, not from how long they came out.
+  const bool heads_differ = request_.recipe.even_share < 1 && !cache_->layer(layer).keeps_all();
+  TIDEKV_ASSIGN(const Retained slots, compressor.select({.kv = active.kv().view(),
+                                                         .queries = active.window_queries(),
+                                                         .heads_differ = heads_differ},
+                                                        budget_of(layer), layer));
+  cache_->replace(layer, active, slots, Position{static_cast<std::int32_t>(chunk.begin)});
+  TIDEKV_TRY(backend_->synchronize());
+  TIDEKV_TRY(check_cancelled());
+  compress_seconds_ += seconds_since(start);
+  show_cache(layer, chunk);
+  return Ok{};
+}
+
+void PrefillContext::show_cache(std::int64_t layer, const Chunk& chunk) const {
+  if (request_.probe == nullptr) {
     return;
   }
+  request_.probe->on_chunk(layer, chunk, cache_->layer(layer));
+  if (chunk.begin + chunk.len == prompt_len()) {
+    request_.probe->on_commit(layer, cache_->layer(layer));
+  }
+}
+
+// Work of the first t rows grows as t * linear + t^2 * attention, and evenly once what a row sees is
+// cut to the budget.
+double PrefillContext::work_of(std::int64_t rows) const {
   const ModelConfig& config = *request_.config;
   const auto linear =
       static_cast<double>(config.hidden_dim * (2 * config.q_dim() + 2 * config.kv_dim()) +
                           3 * config.hidden_dim * config.ffn_dim);
   const auto attention = static_cast<double>(config.q_dim());
-  const auto work = [&](std::int64_t rows) {
-    const auto t = static_cast<double>(rows);
-    return t * linear + t * t * attention;
-  };
-  PrefillProgress progress;
+  const auto t = static_cast<double>(rows);
+  const auto most = static_cast<double>(by_chunk_ ? std::min(rows, budget_of(0)) : rows);
+  return t * linear + (most * most + 2 * most * (t - most)) * attention;
+}
+
+void PrefillContext::report_progress(std::int64_t layer, const Chunk& chunk) const {
+  if (request_.on_progress == nullptr || !*request_.on_progress) {
+    return;
+  }
   const std::int64_t done = chunk.begin + chunk.len;
-  progress.layer = done == prompt_len() ? layer + 1 : layer;
+  const auto layers = static_cast<double>(num_layers());
+  const auto at = static_cast<double>(layer);
+  PrefillProgress progress;
   progress.num_layers = num_layers();
-  progress.fraction = (static_cast<double>(layer) + work(done) / work(prompt_len())) /
-                      static_cast<double>(num_layers());
+  double work = 0;
+  if (by_chunk_) {
+    progress.layer = layer + 1;
+    const double before = work_of(chunk.begin);
+    work = layers * before + (at + 1) * (work_of(done) - before);
+  } else {
+    progress.layer = done == prompt_len() ? layer + 1 : layer;
+    work = at * work_of(prompt_len()) + work_of(done);
+  }
+  progress.fraction = work / (layers * work_of(prompt_len()));
   (*request_.on_progress)(progress);
 }
 

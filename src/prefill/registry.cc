@@ -5,8 +5,9 @@
 namespace tidekv {
 namespace {
 
-constexpr std::array<ScheduleEntry, 2> kSchedules = {{
+constexpr std::array<ScheduleEntry, 3> kSchedules = {{
     {"layer-major", "tidekv-", run_layer_major},
+    {"chunk-major", "block-", run_chunk_major},
     {"one-shot", "", run_one_shot},
 }};
 

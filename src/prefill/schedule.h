@@ -19,13 +19,17 @@ namespace tidekv {
 // Looks at a prefill from outside; for digests and tests.
 class PrefillProbe : public ScoreProbe {
  public:
-  // `rows` left the layer: all prompt rows, or the last one alone after the last layer.
+  // `rows` left the layer: all prompt rows, or the last one alone after the last layer. Where each
+  // chunk goes through all layers, in as many calls as there are chunks.
   virtual void on_hidden(std::int64_t layer, DeviceView rows) = 0;
   virtual void on_commit(std::int64_t layer, const CompactLayer& compact) = 0;
+  // Where each chunk goes through all layers: what the layer's cache holds after the chunk.
+  virtual void on_chunk(std::int64_t /*layer*/, const Chunk& /*chunk*/,
+                        const CompactLayer& /*compact*/) {}
 };
 
 struct PrefillProgress {
-  std::int64_t layer = 0;  // layers finished
+  std::int64_t layer = 0;  // layers finished, of the prompt or of the chunk that goes through all
   std::int64_t num_layers = 0;
   double fraction = 0;  // of the multiply-adds
 };
@@ -34,8 +38,10 @@ struct PrefillProgress {
 struct PrefillRequest {
   const ModelConfig* config = nullptr;
   const DeviceModel* model = nullptr;
+  std::span<const std::int32_t> prompt;
   ScoreRecipe recipe;
   std::span<const std::int64_t> layer_budgets;  // [num_layers]
+  std::int64_t most_rows = 0;                   // that a cache may be asked to hold
   std::int64_t chunk_len = 0;
   std::int64_t key_block_len = 0;
   bool all_rows = false;
@@ -53,7 +59,8 @@ class PrefillContext {
   };
   static constexpr std::int64_t kMlpTileLen = 256;
 
-  // `inverse_freq` [1, head_dim / 2] f32; `bridge` holds the embedded prompt.
+  // `inverse_freq` [1, head_dim / 2] f32; `bridge` holds the embedded prompt, or has room for one
+  // chunk.
   PrefillContext(Backend& backend, const PrefillRequest& request, DeviceView inverse_freq,
                  HiddenBridge& bridge, CacheManager& cache);
 
@@ -71,6 +78,23 @@ class PrefillContext {
   Status compress_and_commit(std::int64_t layer, ActiveLayer active, std::int64_t key_block_len);
   std::int64_t key_block_len() const { return request_.key_block_len; }
 
+  // --- for a schedule that takes each chunk through all layers ---
+
+  // Queries that score, where the chunk has as many.
+  std::int64_t window_len() const { return request_.recipe.window_len; }
+  // Every layer's cache, empty.
+  Status open_caches();
+  // The bridge holds this chunk from now on.
+  Status embed(const Chunk& chunk);
+  // Whether the layer's cache has room for the chunk within its budget.
+  bool has_room(std::int64_t layer, const Chunk& chunk) const;
+  // Runs the chunk through the layer, straight into its cache.
+  Status append_chunk(std::int64_t layer, const Chunk& chunk, LayerWorkspace& workspace);
+  // What the layer's cache holds, and room for the chunk behind it.
+  Result<ActiveLayer> open_over_cache(std::int64_t layer, const Chunk& chunk);
+  // Of what `active` holds the layer's cache keeps its budget.
+  Status cut_cache(std::int64_t layer, const ActiveLayer& active, const Chunk& chunk);
+
   double compress_seconds() const { return compress_seconds_; }
 
  private:
@@ -82,6 +106,12 @@ class PrefillContext {
     return request_.layer_budgets[static_cast<std::size_t>(layer)];
   }
   Status check_cancelled() const;
+  Status forward(std::int64_t layer, const Chunk& chunk, LayerKv& kv,
+                 const DecoderLayer::Window& window, LayerWorkspace& workspace);
+  void show_hidden(std::int64_t layer, const Chunk& chunk) const;
+  void show_cache(std::int64_t layer, const Chunk& chunk) const;
+  // Work of the first rows of a layer, in multiply-adds.
+  double work_of(std::int64_t rows) const;
   void report_progress(std::int64_t layer, const Chunk& chunk) const;
 
   Backend* backend_;
@@ -89,6 +119,7 @@ class PrefillContext {
   DeviceView inverse_freq_;
   HiddenBridge* bridge_;
   CacheManager* cache_;
+  bool by_chunk_ = false;  // each chunk goes through all layers
   double compress_seconds_ = 0;
 };
 
@@ -101,6 +132,8 @@ struct ScheduleEntry {
 
 // Alg. 1, Fig. 1(d).
 Status run_layer_major(PrefillContext& context);
+// Fig. 1(b) and, where budgets do not hold all, (c): each chunk through all layers, then the cut.
+Status run_chunk_major(PrefillContext& context);
 // Fig. 1(a) with the cut at each layer's end: what post-prefill selectors do.
 Status run_one_shot(PrefillContext& context);
 

@@ -109,6 +109,20 @@ class CpuBackend final : public Backend {
   void do_gather_rows(const KvView& from, const HeadLists& slots, const KvView& to) override {
     cpu::gather_rows(context(), from, slots, to);
   }
+  void do_mean_directions(const KvView& kv, DeviceView anchors) override {
+    cpu::mean_directions(context(), kv, anchors);
+  }
+  void do_score_directions(const KvView& kv, DeviceView anchors, KeyRange range,
+                           DeviceView scores) override {
+    cpu::score_directions(context(), kv, anchors, range, scores);
+  }
+  void do_slots_to_positions(const HeadLists& cached, Position first,
+                             const HeadLists& slots) override {
+    cpu::slots_to_positions(context(), cached, first, slots);
+  }
+  void do_keep_rows(const HeadLists& slots, const KvView& kv) override {
+    cpu::keep_rows(context(), slots, kv);
+  }
 
  private:
   Context context() const { return {kernels_, tasks(), workspace()}; }

@@ -104,6 +104,10 @@ void append_kv(const Context& context, DeviceView k, DeviceView v, const KvView&
 void gather_rows(const Context& context, const KvView& from, const HeadLists& slots,
                  const KvView& to);
 
+void slots_to_positions(const Context& context, const HeadLists& cached, Position first,
+                        const HeadLists& slots);
+void keep_rows(const Context& context, const HeadLists& slots, const KvView& kv);
+
 // activations.cc
 void embed(const Context& context, DeviceView table, DeviceView ids, DeviceView out);
 void rms_norm(const Context& context, DeviceView x, DeviceView weight, float eps, DeviceView out);
@@ -126,6 +130,9 @@ void attend_row_by_row(const Context& context, DeviceView q, const KvView& kv);
 
 // key_scores.cc
 void score_key_norms(const Context& context, const KvView& kv, KeyRange range, DeviceView scores);
+void mean_directions(const Context& context, const KvView& kv, DeviceView anchors);
+void score_directions(const Context& context, const KvView& kv, DeviceView anchors, KeyRange range,
+                      DeviceView scores);
 
 // selection.cc
 void pool_scores(const Context& context, DeviceView weights, const PoolRecipe& recipe,

@@ -53,6 +53,10 @@ class DryRunBackend final : public Backend {
   void do_count_ids(DeviceView, std::int64_t, DeviceView) override {}
   void do_topk_take(const TopKState&, const Mandatory&, const HeadLists&) override {}
   void do_gather_rows(const KvView&, const HeadLists&, const KvView&) override {}
+  void do_mean_directions(const KvView&, DeviceView) override {}
+  void do_score_directions(const KvView&, DeviceView, KeyRange, DeviceView) override {}
+  void do_slots_to_positions(const HeadLists&, Position, const HeadLists&) override {}
+  void do_keep_rows(const HeadLists&, const KvView&) override {}
 
  private:
   std::int64_t workspace_bytes_;

@@ -5,7 +5,7 @@
 namespace tidekv {
 namespace {
 
-constexpr std::array<SelectorEntry, 8> kSelectors = {{
+constexpr std::array<SelectorEntry, 9> kSelectors = {{
     {"snapkv", "snap", create_snapkv_selector},
     {"pyramidkv", "pyramid", create_pyramidkv_selector},
     {"adakv", "ada", create_adakv_selector},
@@ -13,6 +13,7 @@ constexpr std::array<SelectorEntry, 8> kSelectors = {{
     {"recent", "recent", create_recent_selector, 4},
     {"tova", "tova", create_tova_selector},
     {"knorm", "knorm", create_knorm_selector},
+    {"key-difference", "keydiff", create_key_difference_selector},
     {"full", "", create_full_selector},
 }};
 

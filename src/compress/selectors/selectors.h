@@ -10,6 +10,7 @@ namespace tidekv {
 std::unique_ptr<Selector> create_adakv_selector(const SelectorOptions& options);
 std::unique_ptr<Selector> create_chunkkv_selector(const SelectorOptions& options);
 std::unique_ptr<Selector> create_full_selector(const SelectorOptions& options);
+std::unique_ptr<Selector> create_key_difference_selector(const SelectorOptions& options);
 std::unique_ptr<Selector> create_knorm_selector(const SelectorOptions& options);
 std::unique_ptr<Selector> create_pyramidkv_selector(const SelectorOptions& options);
 std::unique_ptr<Selector> create_recent_selector(const SelectorOptions& options);
