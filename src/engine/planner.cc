@@ -84,9 +84,13 @@ FormulaInput formula_input(const ModelContext& model, const ResolvedRequest& req
   in.num_recent = recipe.num_recent;
   in.kernel_len = recipe.pool.kernel_len;
   in.unit_len = recipe.unit_len;
+  in.heads_share = recipe.even_share < 1;
   in.counts_heads = recipe.even_share < 1 && !recipe.even_share_is_floor;
   in.growth_len = session.growth_len;
   in.all_rows = session.all_rows;
+  in.by_chunk = session.method.by_chunk();
+  in.cuts_in_decode = session.method.cuts_in_decode;
+  in.key_directions = recipe.source == ScoreSource::kKeyDifference;
   in.layer_budgets = layer_budgets;
   return in;
 }

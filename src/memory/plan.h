@@ -19,7 +19,8 @@ namespace tidekv {
 inline constexpr std::int64_t kArenaAlignment = 64;
 inline constexpr std::int64_t kGuardBytes = 64;
 
-// One allocation of the trace: born at event `birth`, released at event `death`.
+// One allocation of the trace: born at event `birth`, released at event `death`. A trace is in the
+// order of births.
 struct TracedAllocation {
   std::int64_t bytes = 0;
   std::int64_t birth = 0;
