@@ -310,5 +310,55 @@ TEST_P(CacheRows, GatherCopiesTheNamedRowsOfEachHeadBehindItsLength) {
   }
 }
 
+TEST_P(CacheRows, KeepMovesTheNamedRowsToTheFrontOfTheirHead) {
+  for (const DType dtype : kActivationTypes) {
+    Kv before = ragged_cache(dtype, 80, {{1, 200, 205}, {210, 90, 90}, {305, 7, 9}});
+    before.keys = random_.normals(dtype, before.keys.rows(), 80);
+    before.values = random_.normals(dtype, before.values.rows(), 80);
+    Kv wanted = before;
+    const std::vector<std::int64_t> lens = {120, 90, 0};
+    HostTensor slots(DType::kI32, 1, 120 + 90);
+    std::int64_t entry = 0;
+    for (std::size_t head = 0; head < 3; ++head) {
+      std::int64_t slot = 0;
+      const HeadSpan& span = before.heads[head];
+      for (std::int64_t row = 0; row < lens[head]; ++row, ++slot) {
+        const std::int64_t spare = (span.len - slot) - (lens[head] - row);  // slots to leave out
+        slot += spare > 0 ? random_.below(std::min<std::int64_t>(spare, 3) + 1) : 0;
+        slots.set(0, entry++, static_cast<double>(slot));
+        wanted.keys.put_rows(span.offset + row, before.keys.rows_at(span.offset + slot, 1));
+        wanted.values.put_rows(span.offset + row, before.values.rows_at(span.offset + slot, 1));
+      }
+    }
+    const DeviceKv cache = device_.put(before);
+    const DeviceTensor picked = device_.put(slots);
+    backend().keep_rows({picked.view, lens}, cache.view());
+    EXPECT_TRUE(same_bits(device_.get(cache.keys.view), wanted.keys));
+    EXPECT_TRUE(same_bits(device_.get(cache.values.view), wanted.values));
+  }
+}
+
+TEST_P(CacheRows, SlotsBecomeThePositionsOfCachedRowsAndOfThoseBehindThem) {
+  const std::vector<std::int64_t> cached_lens = {4, 2};
+  HostTensor cached(DType::kI32, 1, 6);
+  const std::vector<double> positions = {0, 3, 17, 40, 5, 41};
+  for (std::size_t i = 0; i < positions.size(); ++i) {
+    cached.set(0, static_cast<std::int64_t>(i), positions[i]);
+  }
+  const std::vector<std::int64_t> lens = {3, 5};
+  const std::vector<double> picked = {1, 3, 9, 0, 1, 2, 3, 4};
+  const std::vector<double> wanted = {3, 40, 55, 5, 41, 50, 51, 52};
+  HostTensor slots(DType::kI32, 1, 8);
+  HostTensor expected(DType::kI32, 1, 8);
+  for (std::size_t i = 0; i < picked.size(); ++i) {
+    slots.set(0, static_cast<std::int64_t>(i), picked[i]);
+    expected.set(0, static_cast<std::int64_t>(i), wanted[i]);
+  }
+  const DeviceTensor known = device_.put(cached);
+  const DeviceTensor entries = device_.put(slots);
+  backend().slots_to_positions({known.view, cached_lens}, Position{50}, {entries.view, lens});
+  EXPECT_TRUE(same_bits(device_.get(entries.view), expected));
+}
+
 }  // namespace
 }  // namespace tidekv::conformance

@@ -88,20 +88,110 @@ class SelectorContract
 
   void expect_rows_of_positions(const Prompt& prompt, const std::vector<Kept>& kept) const {
     for (std::size_t layer = 0; layer < kept.size(); ++layer) {
-      const Kv& kv = prompt.layers[layer].kv;
-      HostTensor keys(kept[layer].keys.dtype(), kept[layer].keys.rows(), kv.head_dim());
-      HostTensor values = keys;
-      std::int64_t row = 0;
-      for (std::size_t head = 0; head < kept[layer].positions.size(); ++head) {
-        for (const std::int32_t position : kept[layer].positions[head]) {
-          keys.put_rows(row, kv.keys.rows_at(kv.heads[head].offset + position, 1));
-          values.put_rows(row, kv.values.rows_at(kv.heads[head].offset + position, 1));
-          ++row;
-        }
-      }
-      EXPECT_TRUE(same_bits(kept[layer].keys, keys)) << "layer " << layer;
-      EXPECT_TRUE(same_bits(kept[layer].values, values)) << "layer " << layer;
+      expect_rows_of_positions(prompt.layers[layer].kv, kept[layer]);
     }
+  }
+  static void expect_rows_of_positions(const Kv& kv, const Kept& kept) {
+    HostTensor keys(kept.keys.dtype(), kept.keys.rows(), kv.head_dim());
+    HostTensor values = keys;
+    std::int64_t row = 0;
+    for (std::size_t head = 0; head < kept.positions.size(); ++head) {
+      for (const std::int32_t position : kept.positions[head]) {
+        keys.put_rows(row, kv.keys.rows_at(kv.heads[head].offset + position, 1));
+        values.put_rows(row, kv.values.rows_at(kv.heads[head].offset + position, 1));
+        ++row;
+      }
+    }
+    EXPECT_TRUE(same_bits(kept.keys, keys));
+    EXPECT_TRUE(same_bits(kept.values, values));
+  }
+
+  // --- cuts as chunks pass ---
+
+  // What a layer holds before the cut: the rows kept so far, and those of the chunk.
+  static AttentionCase before_cut(const AttentionCase& layer, const ChunkKept& chunk,
+                                  const std::vector<std::vector<std::int32_t>>& positions,
+                                  std::int64_t window_len) {
+    AttentionCase held;
+    std::int64_t rows = 0;
+    for (const auto& head : positions) {
+      const auto len = static_cast<std::int64_t>(head.size());
+      held.kv.heads.push_back({rows, len, len});
+      rows += len;
+    }
+    held.kv.keys = HostTensor(layer.kv.keys.dtype(), rows, layer.kv.head_dim());
+    held.kv.values = held.kv.keys;
+    for (std::size_t head = 0; head < positions.size(); ++head) {
+      for (std::size_t row = 0; row < positions[head].size(); ++row) {
+        const std::int64_t from = layer.kv.heads[head].offset + positions[head][row];
+        held.kv.keys.put_rows(held.kv.heads[head].offset + static_cast<std::int64_t>(row),
+                              layer.kv.keys.rows_at(from, 1));
+      }
+    }
+    const std::int64_t queries = std::min(window_len, chunk.end - chunk.begin);
+    held.q = layer.q.rows_at(chunk.end - queries, queries);
+    return held;
+  }
+
+  // The oracle looks at what was held before the cut, and keeps of each head as many rows.
+  void expect_oracles_cut(const ScoreRecipe& recipe, const AttentionCase& held,
+                          const std::vector<std::vector<std::int32_t>>& positions,
+                          const Kept& kept) const {
+    ScoreRecipe shorter = recipe;
+    shorter.window_len = held.q.rows();
+    for (std::size_t head = 0; head < positions.size(); ++head) {
+      std::vector<std::int32_t> slots;
+      for (const std::int32_t position : kept.positions[head]) {
+        const auto at = std::lower_bound(positions[head].begin(), positions[head].end(), position);
+        ASSERT_TRUE(at != positions[head].end() && *at == position) << position;
+        slots.push_back(static_cast<std::int32_t>(at - positions[head].begin()));
+      }
+      const auto len = static_cast<std::int64_t>(slots.size());
+      if (recipe.num_mandatory() == len) {
+        for (std::int64_t slot = 0; slot < len; ++slot) {  // sinks and the newest, nothing else
+          const std::int64_t left = static_cast<std::int64_t>(positions[head].size()) - len;
+          EXPECT_EQ(slots[static_cast<std::size_t>(slot)],
+                    slot < recipe.num_sinks ? slot : slot + left);
+        }
+      } else if (recipe.unit_len == 1) {
+        EXPECT_TRUE(oracle::explained_by_rounding(dense(shorter, held, len), head, slots))
+            << "head " << head;
+      }
+    }
+  }
+
+  // After every chunk the budget holds, rows are those of their true positions, and the choice is
+  // the oracle's among the rows that were left.
+  void expect_contract_by_chunk(const Prompt& prompt, const SelectorOptions& options,
+                                std::int64_t chunk_len) {
+    SCOPED_TRACE("chunk " + std::to_string(chunk_len));
+    const ScoreRecipe recipe = selector(options)->score_recipe();
+    const std::vector<std::int64_t> budgets = budgets_of(options, prompt);
+    std::vector<std::vector<std::vector<std::int32_t>>> kept_so_far(
+        budgets.size(), std::vector<std::vector<std::int32_t>>(
+                            static_cast<std::size_t>(prompt.shape.num_kv_heads)));
+    compress_by_chunk(
+        device_, prompt, *selector(options), chunk_len, 64, [&](const ChunkKept& chunk) {
+          const auto layer = static_cast<std::size_t>(chunk.layer);
+          const AttentionCase& given = prompt.layers[layer];
+          std::vector<std::vector<std::int32_t>> positions = kept_so_far[layer];
+          std::int64_t total = 0;
+          for (std::size_t head = 0; head < positions.size(); ++head) {
+            for (std::int64_t position = chunk.begin; position < chunk.end; ++position) {
+              positions[head].push_back(static_cast<std::int32_t>(position));
+            }
+            total += static_cast<std::int64_t>(chunk.kept.positions[head].size());
+          }
+          EXPECT_EQ(total, prompt.shape.num_kv_heads * std::min(budgets[layer], chunk.end));
+          expect_rows_of_positions(given.kv, chunk.kept);
+          if (chunk.end > budgets[layer]) {
+            expect_oracles_cut(recipe, before_cut(given, chunk, positions, recipe.window_len),
+                               positions, chunk.kept);
+          } else {
+            EXPECT_EQ(chunk.kept.positions, positions);
+          }
+          kept_so_far[layer] = chunk.kept.positions;
+        });
   }
 
   void expect_same_choice(const std::vector<Kept>& got, const std::vector<Kept>& wanted) const {
@@ -120,6 +210,9 @@ class SelectorContract
                                              recipe.pool};
     if (recipe.source == ScoreSource::kKeyNorm) {
       return oracle::dense_knorm(layer.kv, options);
+    }
+    if (recipe.source == ScoreSource::kKeyDifference) {
+      return oracle::dense_key_difference(layer.kv, options);
     }
     return oracle::dense_snapkv(
         layer.q.rows_at(layer.q.rows() - recipe.window_len, recipe.window_len), layer.kv, options);
@@ -260,6 +353,24 @@ TEST_P(SelectorContract, KeepsEveryRowOfAPromptThatFitsTheBudget) {
       EXPECT_TRUE(layer.scores.empty());
     }
     expect_rows_of_positions(prompt, kept);
+  }
+}
+
+TEST_P(SelectorContract, HoldsAfterEveryChunkWhereCachesAreCutAtOnce) {
+  const Prompt prompt = random_prompt(random_, {.prompt_len = 230}, Inputs::kPlain);
+  for (const std::int64_t chunk_len : {1, 7, 50, 64, 230}) {
+    expect_contract_by_chunk(
+        prompt, {.budget = 60, .window_len = 8, .num_sinks = 3, .pool = {}, .unit_len = 4},
+        chunk_len);
+  }
+}
+
+TEST_P(SelectorContract, HoldsAfterEveryChunkForHardInputs) {
+  for (const Inputs inputs : kAllInputs) {
+    const Prompt prompt =
+        random_prompt(random_, {.prompt_len = 200, .num_layers = 1, .num_kv_heads = 3}, inputs);
+    expect_contract_by_chunk(
+        prompt, {.budget = 70, .window_len = 16, .num_sinks = 0, .pool = {}, .even_share = 0}, 40);
   }
 }
 

@@ -40,9 +40,8 @@ struct HeadLists {
   std::int64_t total() const { return std::accumulate(lens.begin(), lens.end(), std::int64_t{0}); }
   // The list of one head.
   HeadLists of_head(std::size_t head) const {
-    const std::int64_t first =
-        std::accumulate(lens.begin(), lens.begin() + static_cast<std::ptrdiff_t>(head),
-                        std::int64_t{0});
+    const std::int64_t first = std::accumulate(
+        lens.begin(), lens.begin() + static_cast<std::ptrdiff_t>(head), std::int64_t{0});
     const DeviceView column = entries.reshaped(entries.cols(), 1);
     return {column.rows_at(first, lens[head]).reshaped(1, lens[head]), lens.subspan(head, 1)};
   }

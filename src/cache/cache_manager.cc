@@ -42,10 +42,9 @@ void CacheManager::commit_all(ActiveLayer active) {
 Status CacheManager::open_all(std::span<const std::int64_t> budgets, std::int64_t most_rows) {
   TIDEKV_CHECK_OP(budgets.size(), ==, shape_.num_layers);
   for (const std::int64_t budget : budgets) {
-    TIDEKV_ASSIGN(
-        CompactLayer layer,
-        CompactLayer::open(*backend_, shape_, std::min(budget, shape_.prompt_len),
-                           budget < most_rows ? budget : 0, spans_of(num_committed())));
+    TIDEKV_ASSIGN(CompactLayer layer,
+                  CompactLayer::open(*backend_, shape_, std::min(budget, shape_.prompt_len),
+                                     budget < most_rows ? budget : 0, spans_of(num_committed())));
     layers_.push_back(std::move(layer));
   }
   return Ok{};

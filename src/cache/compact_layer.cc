@@ -37,9 +37,9 @@ Result<CompactLayer> CompactLayer::open(Backend& backend, const CacheShape& shap
   layer.growth_len_ = shape.growth_len;
   layer.retained_.lens.assign(spans.size(), 0);
   const std::vector<std::int64_t> lens(spans.size(), rows);
-  TIDEKV_ASSIGN(layer.kv_,
-                LayerKv::allocate(backend, shape,
-                                  {lens, shape.growth_len, Component::kCompactCache}, spans));
+  TIDEKV_ASSIGN(
+      layer.kv_,
+      LayerKv::allocate(backend, shape, {lens, shape.growth_len, Component::kCompactCache}, spans));
   if (cut_rows > 0) {
     const std::int64_t bytes = shape.num_kv_heads * cut_rows * size_of(DType::kI32);
     TIDEKV_ASSIGN(layer.retained_.buffer, backend.allocate({{Component::kCachePositions, bytes}}));

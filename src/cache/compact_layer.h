@@ -19,7 +19,8 @@ class CompactLayer {
   // Keeps everything: the full KV itself becomes the cache.
   static CompactLayer keep_all(ActiveLayer active, std::span<HeadSpan> spans);
 
-  // Empty, with room for `rows` rows of each head, the growth, and the positions of `cut_rows` rows.
+  // Empty, with room for `rows` rows of each head, the growth, and the positions of `cut_rows`
+  // rows.
   static Result<CompactLayer> open(Backend& backend, const CacheShape& shape, std::int64_t rows,
                                    std::int64_t cut_rows, std::span<HeadSpan> spans);
   // `rows` rows were appended to every head of a cache that was never cut.

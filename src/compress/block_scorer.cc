@@ -42,8 +42,8 @@ Result<BlockScorer> BlockScorer::open(Backend& backend, const ScoreRecipe& recip
     scorer.block_len_ = std::min(round_up(options.key_block_len, recipe.unit_len), most);
     const std::int64_t query_len = rows.queries.rows() * group * rows.kv.head_dim();
     TIDEKV_ASSIGN(scorer.head_queries_,
-                  backend.allocate({{Component::kCompressionTemp,
-                                     query_len * size_of(rows.queries.dtype())}}));
+                  backend.allocate(
+                      {{Component::kCompressionTemp, query_len * size_of(rows.queries.dtype())}}));
     TIDEKV_TRY(scorer.open_scratch(1, group, most));
     return scorer;
   }

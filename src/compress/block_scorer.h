@@ -39,8 +39,8 @@ class BlockScorer {
   // Heads that differ have candidates of their own: looks at this one alone from now on.
   void look_at(std::size_t head);
 
-  // Scores of candidates `wanted`, at most block_len() of them: [heads looked at, wanted.len()] f32.
-  // The view is good until the next call.
+  // Scores of candidates `wanted`, at most block_len() of them: [heads looked at, wanted.len()]
+  // f32. The view is good until the next call.
   DeviceView score(const KeyRange& wanted);
 
   // visit(range, scores) for every block, in order; stops at the first error.

@@ -16,8 +16,8 @@ Status Compressor::compress_and_commit(ActiveLayer active, std::int64_t layer_bu
     return Ok{};
   }
   TIDEKV_ASSIGN(Retained retained,
-                select({.kv = active.kv().view(), .queries = active.window_queries()},
-                       layer_budget, cache.num_committed()));
+                select({.kv = active.kv().view(), .queries = active.window_queries()}, layer_budget,
+                       cache.num_committed()));
   return cache.commit(active, std::move(retained));
 }
 

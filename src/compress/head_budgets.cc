@@ -25,8 +25,8 @@ std::vector<std::int64_t> split_over_heads(std::span<const std::int32_t> counts,
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return remainders[a] > remainders[b]; });
-  // Once around the heads is enough, but where limits are reached, or counts do not add up: in a dry
-  // run they are 0.
+  // Once around the heads is enough, but where limits are reached, or counts do not add up: in a
+  // dry run they are 0.
   while (left > 0) {
     for (const std::size_t head : order) {
       if (left > 0 && budgets[head] < limits[head]) {

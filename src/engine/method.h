@@ -1,8 +1,8 @@
 // Methods by name: a schedule crossed with a selector.
 //
 // A selector's line in its registry gives every schedule's method: "tidekv-snap" runs snapkv
-// layer-major with delayed eviction, "block-snap" chunk-major with immediate eviction, and "snapkv" is
-// the matched whole-prompt control.
+// layer-major with delayed eviction, "block-snap" chunk-major with immediate eviction, and "snapkv"
+// is the matched whole-prompt control.
 #pragma once
 
 #include <string>

@@ -62,10 +62,10 @@ Status Session::prefill(std::span<const std::int32_t> prompt) {
   TIDEKV_ASSIGN(head_, OutputHead::open(*backend_, config, options_.dtype));
 
   const bool by_chunk = options_.method.by_chunk();
-  TIDEKV_ASSIGN(HiddenBridge bridge,
-                HiddenBridge::open(*backend_, options_.dtype,
-                                   by_chunk ? options_.chunk_len : options_.prompt_len,
-                                   config.hidden_dim));
+  TIDEKV_ASSIGN(
+      HiddenBridge bridge,
+      HiddenBridge::open(*backend_, options_.dtype,
+                         by_chunk ? options_.chunk_len : options_.prompt_len, config.hidden_dim));
   if (!by_chunk) {
     TIDEKV_TRY(bridge.embed(*backend_, model_.embedding, prompt, 0));
   }

@@ -40,8 +40,8 @@ class Session {
   Status prefill(std::span<const std::int32_t> prompt);
   // Buffers for decode(); only with growth_len > 0.
   Status open_decode();
-  // Steps of decode() that a plan must see: the last is the first that cuts a cache, and those behind
-  // it allocate what it does. 0 where steps allocate nothing.
+  // Steps of decode() that a plan must see: the last is the first that cuts a cache, and those
+  // behind it allocate what it does. 0 where steps allocate nothing.
   std::int64_t steps_to_plan() const;
   // Feeds one token at the next position; logits() are then those of its successor.
   Status decode(std::int32_t token);

@@ -105,7 +105,8 @@ std::int64_t active_layer_bytes(const FormulaInput& in, std::int64_t layer) {
   const std::int64_t full_kv = kv_bytes(in, in.prompt_len);
   const std::int64_t window = in.window_len * in.num_q_heads * in.head_dim * in.element_bytes;
   const std::int64_t positions = in.num_kv_heads * budget * kFloatBytes;
-  const std::int64_t scoring = positions + scoring_bytes(in, budget, {in.prompt_len, in.window_len});
+  const std::int64_t scoring =
+      positions + scoring_bytes(in, budget, {in.prompt_len, in.window_len});
   const std::int64_t gathering = finished_layer_bytes(in, budget);
   return full_kv + window + std::max({act, scoring, gathering});
 }
@@ -115,8 +116,8 @@ struct ChunkRange {
   std::int64_t len = 0;
 };
 
-// Chunk number `index` of `num_chunks`; the last has at least as many rows as there are queries that
-// score, where chunks are that long.
+// Chunk number `index` of `num_chunks`; the last has at least as many rows as there are queries
+// that score, where chunks are that long.
 ChunkRange chunk_at(const FormulaInput& in, std::int64_t index, std::int64_t num_chunks) {
   const std::int64_t begin = index * in.chunk_len;
   const std::int64_t last_begin = (num_chunks - 1) * in.chunk_len;
@@ -198,8 +199,7 @@ std::int64_t closed_form_peak_bytes(const FormulaInput& in) {
   std::int64_t peak = prefill_bytes(in, finished);
   if (in.growth_len > 0) {  // decoding: one row, no bridge
     peak = std::max(peak, finished + activation_bytes(in, 1, 1, 1, 2) +
-                              in.hidden_dim * in.element_bytes + kFloatBytes +
-                              token_cut_bytes(in));
+                              in.hidden_dim * in.element_bytes + kFloatBytes + token_cut_bytes(in));
   }
   return fixed_bytes(in) + peak;
 }

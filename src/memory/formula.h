@@ -36,7 +36,7 @@ struct FormulaInput {
   bool counts_heads = false;    // a layer's budget is split by what the heads' candidates score
   std::int64_t growth_len = 0;  // generated rows per head
   bool all_rows = false;
-  bool by_chunk = false;        // each chunk through all layers, whose caches are there from the start
+  bool by_chunk = false;  // each chunk through all layers, whose caches are there from the start
   bool cuts_in_decode = false;  // generated rows count in the budget
   bool key_directions = false;  // keys are scored by their directions, without queries
   std::span<const std::int64_t> layer_budgets;  // K_l, [num_layers]
@@ -45,8 +45,9 @@ struct FormulaInput {
 // Largest live bytes over the request, weights included.
 std::int64_t closed_form_peak_bytes(const FormulaInput& in);
 
-// Eq. (9) at its largest layer, as printed in the paper: no tiles, no metadata, no weights. By chunk:
-// the same terms at the last layer, which holds a chunk over its budget while all caches live.
+// Eq. (9) at its largest layer, as printed in the paper: no tiles, no metadata, no weights. By
+// chunk: the same terms at the last layer, which holds a chunk over its budget while all caches
+// live.
 struct Eq9Terms {
   std::int64_t active_kv_bytes = 0;   // 2 H_kv S D b
   std::int64_t hidden_bytes = 0;      // S d_model b

@@ -1,5 +1,5 @@
-// Each chunk through all layers: Fig. 1(b), and 1(c) where a layer's budget does not hold all of it.
-// Then the layer is cut as soon as the chunk has run, and later chunks see what is left.
+// Each chunk through all layers: Fig. 1(b), and 1(c) where a layer's budget does not hold all of
+// it. Then the layer is cut as soon as the chunk has run, and later chunks see what is left.
 //
 // Invariant: between two layers every cache is within its budget, and at most one layer holds a
 // chunk beside what its cache holds.
@@ -10,8 +10,8 @@
 namespace tidekv {
 namespace {
 
-// The last cut decides what stays, so the last chunk has a whole window of queries, where chunks are
-// that long: the one before leaves it the rows it lacks.
+// The last cut decides what stays, so the last chunk has a whole window of queries, where chunks
+// are that long: the one before leaves it the rows it lacks.
 std::int64_t length_of_next(std::int64_t rest, std::int64_t chunk_len, std::int64_t window_len) {
   if (rest <= chunk_len) {
     return rest;

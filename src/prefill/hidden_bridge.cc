@@ -20,8 +20,8 @@ Result<HiddenBridge> HiddenBridge::open(Backend& backend, DType dtype, std::int6
   return bridge;
 }
 
-Status HiddenBridge::embed(Backend& backend, DeviceView table,
-                           std::span<const std::int32_t> tokens, std::int64_t begin) {
+Status HiddenBridge::embed(Backend& backend, DeviceView table, std::span<const std::int32_t> tokens,
+                           std::int64_t begin) {
   const auto num_tokens = static_cast<std::int64_t>(tokens.size());
   begin_ = begin;
   len_ = num_tokens;

@@ -1,6 +1,6 @@
-// Hidden states between two layers (Fig. 2): the output chunk of a layer replaces the input chunk it
-// consumed, so one buffer serves all layers. Prompt-wide, or, where a chunk goes through all layers
-// before the next begins, one chunk long.
+// Hidden states between two layers (Fig. 2): the output chunk of a layer replaces the input chunk
+// it consumed, so one buffer serves all layers. Prompt-wide, or, where a chunk goes through all
+// layers before the next begins, one chunk long.
 #pragma once
 
 #include <cstdint>

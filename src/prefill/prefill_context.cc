@@ -166,8 +166,8 @@ void PrefillContext::show_cache(std::int64_t layer, const Chunk& chunk) const {
   }
 }
 
-// Work of the first t rows grows as t * linear + t^2 * attention, and evenly once what a row sees is
-// cut to the budget.
+// Work of the first t rows grows as t * linear + t^2 * attention, and evenly once what a row sees
+// is cut to the budget.
 double PrefillContext::work_of(std::int64_t rows) const {
   const ModelConfig& config = *request_.config;
   const auto linear =

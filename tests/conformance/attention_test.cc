@@ -66,6 +66,43 @@ TEST_P(Attention, KeyNormsAreWithinRoundingOverAnyRange) {
   }
 }
 
+TEST_P(Attention, DirectionsAreWithinRoundingOverAnyRange) {
+  for (const DType dtype : {DType::kBF16, DType::kF32}) {
+    for (const std::int64_t head_dim : {2, 64, 90, 128, 300}) {
+      const AttentionCase made =
+          attention_case(random_, dtype, {2, 1, head_dim}, {600, 33}, 1, Inputs::kPlain);
+      const DeviceKv cache = device_.put(made.kv);
+      const DeviceTensor anchors = device_.garbage(DType::kF32, 2, head_dim);
+      backend().mean_directions(cache.view(), anchors.view);
+      const HostTensor got = device_.get(anchors.view);
+      EXPECT_TRUE(within_bounds(got, oracle::mean_directions(made.kv))) << head_dim;
+      Expected exact(2, head_dim);
+      exact.value = got.values();
+      for (const KeyRange range : {KeyRange{0, 33}, KeyRange{5, 6}, KeyRange{7, 30}}) {
+        const DeviceTensor scores = device_.garbage(DType::kF32, 2, range.len());
+        backend().score_directions(cache.view(), anchors.view, range, scores.view);
+        EXPECT_TRUE(within_bounds(device_.get(scores.view),
+                                  oracle::score_directions(made.kv, exact, range)))
+            << "head_dim " << head_dim;
+      }
+    }
+  }
+}
+
+TEST_P(Attention, DirectionsOfKeysWithoutLengthAreNoNumbersOutOfRange) {
+  AttentionCase made = attention_case(random_, DType::kF32, {1, 1, 8}, {5}, 1, Inputs::kPlain);
+  made.kv.keys.fill(0.0);
+  const DeviceKv cache = device_.put(made.kv);
+  const DeviceTensor anchors = device_.garbage(DType::kF32, 1, 8);
+  const DeviceTensor scores = device_.garbage(DType::kF32, 1, 5);
+  backend().mean_directions(cache.view(), anchors.view);
+  backend().score_directions(cache.view(), anchors.view, {0, 5}, scores.view);
+  const HostTensor got = device_.get(scores.view);
+  for (std::int64_t key = 0; key < 5; ++key) {
+    EXPECT_EQ(got.at(0, key), 0.0);
+  }
+}
+
 TEST_P(Attention, IsWithinRoundingForAllHeadDimsAndGroups) {
   for (const DType dtype : kTypes) {
     for (const std::int64_t head_dim : kHeadDims) {

@@ -139,4 +139,73 @@ std::vector<Kept> compress_prompt(Device& device, const Prompt& prompt, const Se
   return kept;
 }
 
+namespace {
+
+// Appends rows [begin, end) of the layer's prompt.
+void append_rows(Device& device, const AttentionCase& layer, std::int64_t begin, std::int64_t end,
+                 LayerKv& kv) {
+  const HostTensor keys = heads_side_by_side(layer.kv.keys, layer.kv).rows_at(begin, end - begin);
+  const HostTensor values =
+      heads_side_by_side(layer.kv.values, layer.kv).rows_at(begin, end - begin);
+  device.backend().append_kv(device.put(keys).view, device.put(values).view, kv.view());
+  kv.advance(end - begin);
+}
+
+void run_chunk(Device& device, const Prompt& prompt, Compressor& compressor,
+               const ScoreRecipe& recipe, std::int64_t budget, CacheManager& cache,
+               const ChunkKept& chunk) {
+  const AttentionCase& layer = prompt.layers[static_cast<std::size_t>(chunk.layer)];
+  const CompactLayer& before = cache.layer(chunk.layer);
+  const std::int64_t len = chunk.end - chunk.begin;
+  if (before.keeps_all() && chunk.end <= budget) {
+    append_rows(device, layer, chunk.begin, chunk.end, cache.growing(chunk.layer));
+    cache.count_appended(chunk.layer, len);
+    return;
+  }
+  const std::int64_t window_len = std::min(recipe.window_len, len);
+  auto opened = cache.open_active_over(
+      chunk.layer,
+      {.chunk_len = len, .end = chunk.end, .window_len = window_len, .q_dim = layer.q.cols()});
+  ASSERT_TRUE(opened.ok());
+  ActiveLayer active = std::move(opened).value();
+  append_rows(device, layer, chunk.begin, chunk.end, active.kv());
+  if (window_len > 0) {
+    const HostTensor newest = layer.q.rows_at(active.window_begin(), window_len);
+    device.backend().upload(newest.bytes(), active.window_queries());
+  }
+  const CutRows rows{active.kv().view(), active.window_queries(),
+                     recipe.even_share < 1 && !before.keeps_all()};
+  const Result<Retained> slots = compressor.select(rows, budget, chunk.layer);
+  ASSERT_TRUE(slots.ok());
+  cache.replace(chunk.layer, active, slots.value(),
+                Position{static_cast<std::int32_t>(chunk.begin)});
+}
+
+}  // namespace
+
+void compress_by_chunk(Device& device, const Prompt& prompt, const Selector& selector,
+                       std::int64_t chunk_len, std::int64_t key_block_len,
+                       const std::function<void(const ChunkKept&)>& visit) {
+  const ScoreRecipe recipe = selector.score_recipe();
+  const std::int64_t prompt_len = prompt.shape.prompt_len;
+  std::vector<std::int64_t> budgets(prompt.layers.size());
+  selector.layer_budgets(prompt_len, budgets);
+  CacheManager cache(device.backend(), prompt.shape);
+  ASSERT_TRUE(cache.open_all(budgets, prompt_len).ok());
+  Compressor compressor(device.backend(), recipe, prompt.shape.num_kv_heads * prompt.group,
+                        key_block_len, nullptr);
+  for (std::int64_t begin = 0; begin < prompt_len; begin += chunk_len) {
+    for (std::size_t layer = 0; layer < budgets.size(); ++layer) {
+      ChunkKept chunk{.layer = static_cast<std::int64_t>(layer),
+                      .begin = begin,
+                      .end = std::min(begin + chunk_len, prompt_len),
+                      .kept = {}};
+      run_chunk(device, prompt, compressor, recipe, budgets[layer], cache, chunk);
+      read_positions(device, cache.layer(chunk.layer), chunk.kept);
+      read_rows(device, cache.layer(chunk.layer), chunk.kept);
+      visit(chunk);
+    }
+  }
+}
+
 }  // namespace tidekv::conformance

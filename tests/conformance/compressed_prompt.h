@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "cache/cache_manager.h"
@@ -38,5 +39,17 @@ struct Kept {
 // Compresses every layer of the prompt, scoring `key_block_len` keys at once.
 std::vector<Kept> compress_prompt(Device& device, const Prompt& prompt, const Selector& selector,
                                   std::int64_t key_block_len);
+
+// The same caches cut as chunks of the prompt pass. `visit` sees, after every chunk and for every
+// layer, where the chunk ends and what the layer kept so far.
+struct ChunkKept {
+  std::int64_t layer = 0;
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  Kept kept;
+};
+void compress_by_chunk(Device& device, const Prompt& prompt, const Selector& selector,
+                       std::int64_t chunk_len, std::int64_t key_block_len,
+                       const std::function<void(const ChunkKept&)>& visit);
 
 }  // namespace tidekv::conformance

@@ -240,6 +240,33 @@ TEST_P(Chunking, ScoresAreTheSameForEveryRangePartition) {
   }
 }
 
+TEST_P(Chunking, DirectionsAreTheSameForEveryRangeAndWhateverHeadsStandBeside) {
+  const AttentionCase made =
+      attention_case(random_, DType::kBF16, {2, 1, 64}, {700, 650}, 1, Inputs::kPlain);
+  const auto scores_of = [&](const Kv& kv, KeyRange range) {
+    const DeviceKv cache = device_.put(kv);
+    const DeviceTensor anchors = device_.garbage(DType::kF32, kv.num_kv_heads(), 64);
+    const DeviceTensor scores = device_.garbage(DType::kF32, kv.num_kv_heads(), range.len());
+    backend().mean_directions(cache.view(), anchors.view);
+    backend().score_directions(cache.view(), anchors.view, range, scores.view);
+    return device_.get(scores.view);
+  };
+  const HostTensor whole = scores_of(made.kv, {0, 650});
+  for (const KeyRange range : {KeyRange{0, 1}, KeyRange{0, 64}, KeyRange{37, 38},
+                               KeyRange{255, 513}, KeyRange{649, 650}}) {
+    const HostTensor part = scores_of(made.kv, range);
+    for (std::int64_t head = 0; head < 2; ++head) {
+      Kv alone = made.kv;
+      alone.heads = {made.kv.heads[static_cast<std::size_t>(head)]};
+      const HostTensor own = scores_of(alone, range);
+      for (std::int64_t key = range.begin; key < range.end; ++key) {
+        ASSERT_EQ(part.at(head, key - range.begin), whole.at(head, key)) << "key " << key;
+        ASSERT_EQ(own.at(0, key - range.begin), whole.at(head, key)) << "key " << key;
+      }
+    }
+  }
+}
+
 // A head's own numbers, whatever heads stand beside it and wherever it lies in the slab.
 TEST_P(Chunking, AHeadDependsOnNoOtherHead) {
   const AttentionCase made =
@@ -325,6 +352,21 @@ TEST_P(ThreadCounts, ChangeNoBitOfAttentionAndScores) {
         },
         "score_keys");
   }
+}
+
+TEST_P(ThreadCounts, ChangeNoBitOfDirections) {
+  const AttentionCase made =
+      attention_case(random_, DType::kBF16, {3, 1, 128}, {900}, 1, Inputs::kOutliers);
+  expect_same(
+      [&](Device& device) {
+        const DeviceKv cache = device.put(made.kv);
+        const DeviceTensor anchors = device.garbage(DType::kF32, 3, 128);
+        const DeviceTensor scores = device.garbage(DType::kF32, 3, 900);
+        device.backend().mean_directions(cache.view(), anchors.view);
+        device.backend().score_directions(cache.view(), anchors.view, {0, 900}, scores.view);
+        return device.get(scores.view);
+      },
+      "score_directions");
 }
 
 }  // namespace

@@ -174,6 +174,82 @@ Expected score_key_norms(const Kv& kv, KeyRange range) {
 
 namespace {
 
+double length_of(const HostTensor& keys, std::int64_t slot) {
+  double sum = 0;
+  for (std::int64_t col = 0; col < keys.cols(); ++col) {
+    sum += keys.at(slot, col) * keys.at(slot, col);
+  }
+  return std::sqrt(sum);
+}
+
+// Shorter ones count as so long.
+constexpr double kLeastDivisor = 1e-12;
+constexpr double kLeastLength = 1e-8;
+
+}  // namespace
+
+// A length is off by half of what its D squares and their sum are, then a root, a quotient, a
+// product; the sum over keys adds one rounding a key, and the mean a quotient.
+Expected mean_directions(const Kv& kv) {
+  Expected out(kv.num_kv_heads(), kv.head_dim());
+  for (std::int64_t head = 0; head < kv.num_kv_heads(); ++head) {
+    const HeadSpan& span = kv.heads[static_cast<std::size_t>(head)];
+    for (std::int64_t col = 0; col < kv.head_dim(); ++col) {
+      double sum = 0;
+      double magnitude = 0;
+      for (std::int64_t slot = span.offset; slot < span.offset + span.len; ++slot) {
+        const double part =
+            kv.keys.at(slot, col) / std::max(length_of(kv.keys, slot), kLeastDivisor);
+        sum += part;
+        magnitude += std::abs(part);
+      }
+      const double roundings = as_double(kv.head_dim()) / 2 + as_double(span.len) + 6.0;
+      out.set(head, col, sum / as_double(span.len),
+              rounding_growth(roundings) * magnitude / as_double(span.len) + kFloatTiny);
+    }
+  }
+  return out;
+}
+
+// The product of D terms is off by D roundings of their magnitudes and by what the anchor is off
+// by; both lengths are relatively off by half of D squares and their sum, the anchor's by its own
+// error.
+Expected score_directions(const Kv& kv, const Expected& anchors, KeyRange range) {
+  const auto dim = as_double(kv.head_dim());
+  Expected out(kv.num_kv_heads(), range.len());
+  for (std::int64_t head = 0; head < kv.num_kv_heads(); ++head) {
+    double square = 0;
+    double square_error = 0;
+    for (std::int64_t col = 0; col < kv.head_dim(); ++col) {
+      const std::size_t at = anchors.index(head, col);
+      square += anchors.value[at] * anchors.value[at];
+      square_error += anchors.bound[at] * anchors.bound[at];
+    }
+    const double anchor_length = std::max(std::sqrt(square), kLeastLength);
+    const double anchor_error = std::sqrt(square_error) / anchor_length;
+    for (std::int64_t key = range.begin; key < range.end; ++key) {
+      const std::int64_t slot = kv.heads[static_cast<std::size_t>(head)].offset + key;
+      const double lengths = std::max(length_of(kv.keys, slot), kLeastLength) * anchor_length;
+      double product = 0;
+      double error = 0;
+      for (std::int64_t col = 0; col < kv.head_dim(); ++col) {
+        const std::size_t at = anchors.index(head, col);
+        const double term = kv.keys.at(slot, col) * anchors.value[at];
+        product += term;
+        error += rounding_growth(dim) * std::abs(term) +
+                 std::abs(kv.keys.at(slot, col)) * anchors.bound[at];
+      }
+      const double relative = rounding_growth(dim + 8.0) + 2 * anchor_error;
+      out.set(
+          head, key - range.begin, -product / lengths,
+          error / lengths * (1 + relative) + std::abs(product / lengths) * relative + kFloatTiny);
+    }
+  }
+  return out;
+}
+
+namespace {
+
 // Sum over the window, then mean or maximum over `group` query heads, whose rows begin at `first`.
 double grouped(const HostTensor& weights, GroupReduce reduce, std::int64_t first,
                std::int64_t group, std::int64_t window_len, std::int64_t col) {

@@ -43,6 +43,12 @@ Expected score_keys(const HostTensor& q, const Kv& kv, const HostTensor& lse, Ke
 // [kv_heads, range.len()]: minus the lengths of the keys.
 Expected score_key_norms(const Kv& kv, KeyRange range);
 
+// [kv_heads, head_dim]: the mean of each head's keys, divided by their lengths.
+Expected mean_directions(const Kv& kv);
+// [kv_heads, range.len()]: minus the cosines of the keys and their head's anchor, which may itself
+// be off by its bounds.
+Expected score_directions(const Kv& kv, const Expected& anchors, KeyRange range);
+
 // [kv_heads, wanted.len()] from weights [q_heads * W, scored.len()], which are not negative.
 Expected pool_scores(const HostTensor& weights, std::int64_t num_kv_heads, const PoolRecipe& recipe,
                      const Backend::PoolRanges& ranges);

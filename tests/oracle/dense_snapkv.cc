@@ -151,22 +151,36 @@ DenseSelection dense_snapkv(const HostTensor& window_queries, const Kv& kv,
   return selection;
 }
 
-DenseSelection dense_knorm(const Kv& kv, const DenseSnapKvOptions& options) {
+namespace {
+
+// Of what every key of the prefix scores, [kv_heads, prefix_len].
+DenseSelection selection_of(const Expected& expected, const Kv& kv,
+                            const DenseSnapKvOptions& options) {
   DenseSelection selection;
   const std::int64_t prompt_len = kv.heads.front().len;
-  const std::int64_t prefix_len = prompt_len - options.num_recent;
-  const Expected norms = score_key_norms(kv, {0, prefix_len});
   for (std::int64_t head = 0; head < kv.num_kv_heads(); ++head) {
-    Scores scores(prefix_len);
-    for (std::int64_t key = 0; key < prefix_len; ++key) {
-      scores.value[static_cast<std::size_t>(key)] = norms.value[norms.index(head, key)];
-      scores.bound[static_cast<std::size_t>(key)] = norms.bound[norms.index(head, key)];
+    Scores scores(expected.cols);
+    for (std::int64_t key = 0; key < expected.cols; ++key) {
+      scores.value[static_cast<std::size_t>(key)] = expected.value[expected.index(head, key)];
+      scores.bound[static_cast<std::size_t>(key)] = expected.bound[expected.index(head, key)];
     }
     selection.positions.push_back(choose(scores.value, prompt_len, options));
     selection.scores.push_back(std::move(scores.value));
     selection.score_bounds.push_back(std::move(scores.bound));
   }
   return selection;
+}
+
+}  // namespace
+
+DenseSelection dense_knorm(const Kv& kv, const DenseSnapKvOptions& options) {
+  const std::int64_t prefix_len = kv.heads.front().len - options.num_recent;
+  return selection_of(score_key_norms(kv, {0, prefix_len}), kv, options);
+}
+
+DenseSelection dense_key_difference(const Kv& kv, const DenseSnapKvOptions& options) {
+  const std::int64_t prefix_len = kv.heads.front().len - options.num_recent;
+  return selection_of(score_directions(kv, mean_directions(kv), {0, prefix_len}), kv, options);
 }
 
 bool explained_by_rounding(const DenseSelection& wanted, std::size_t head,

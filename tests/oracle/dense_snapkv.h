@@ -32,6 +32,9 @@ DenseSelection dense_snapkv(const HostTensor& window_queries, const Kv& kv,
 // The same for keys scored by minus their lengths (Knorm).
 DenseSelection dense_knorm(const Kv& kv, const DenseSnapKvOptions& options);
 
+// The same for keys scored by how little they point where their mean does (KeyDiff).
+DenseSelection dense_key_difference(const Kv& kv, const DenseSnapKvOptions& options);
+
 // True where `retained` (ascending) is the oracle's choice for this head but for swaps of
 // candidates whose scores rounding cannot tell apart.
 bool explained_by_rounding(const DenseSelection& wanted, std::size_t head,

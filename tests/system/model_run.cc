@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
+#include <numeric>
+#include <utility>
 
 #include "engine/session.h"
 
@@ -28,6 +30,25 @@ void append_rows(Backend& backend, DeviceView rows, std::vector<T>& to) {
   backend.download(rows, std::as_writable_bytes(std::span(to).subspan(old_size)));
 }
 
+HeldRows held_rows(Backend& backend, const CompactLayer& cache, std::int64_t end) {
+  HeldRows held{end, {}};
+  std::vector<std::int32_t> all;
+  if (!cache.keeps_all()) {
+    append_rows(backend, cache.positions().entries, all);
+  }
+  auto next = all.begin();
+  for (const std::int64_t len : cache.retained_lens()) {
+    std::vector<std::int32_t> head(static_cast<std::size_t>(len));
+    std::iota(head.begin(), head.end(), 0);
+    if (!cache.keeps_all()) {
+      std::copy_n(next, len, head.begin());
+      next += len;
+    }
+    held.positions.push_back(std::move(head));
+  }
+  return held;
+}
+
 class CaptureProbe final : public PrefillProbe {
  public:
   CaptureProbe(Backend& backend, std::vector<LayerCapture>& layers, std::int64_t prefix_len)
@@ -44,6 +65,9 @@ class CaptureProbe final : public PrefillProbe {
       const auto row = std::span(all).subspan(begin, static_cast<std::size_t>(range.len()));
       backend_->download(scores.rows_at(head, 1), std::as_writable_bytes(row));
     }
+  }
+  void on_chunk(std::int64_t layer, const Chunk& chunk, const CompactLayer& compact) override {
+    at(layer).after_chunks.push_back(held_rows(*backend_, compact, chunk.begin + chunk.len));
   }
   void on_commit(std::int64_t layer, const CompactLayer& compact) override {
     const KvView kv = compact.kv().view();
@@ -71,7 +95,14 @@ std::int32_t greedy_token(std::span<const float> logits) {
   return static_cast<std::int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
 }
 
-Status decode_tokens(Session& session, const RunSetup& setup, std::int64_t count,
+void capture_token(Session& session, Backend& backend, std::int64_t end, RunCapture& capture) {
+  for (std::int64_t layer = 0; layer < session.cache().num_committed(); ++layer) {
+    capture.layers[static_cast<std::size_t>(layer)].after_tokens.push_back(
+        held_rows(backend, session.cache().layer(layer), end));
+  }
+}
+
+Status decode_tokens(Session& session, const RunSetup& setup, std::int64_t count, Backend& backend,
                      RunCapture& capture) {
   for (std::int64_t index = 0; index < count; ++index) {
     if (setup.logits != nullptr) {
@@ -83,6 +114,9 @@ Status decode_tokens(Session& session, const RunSetup& setup, std::int64_t count
     capture.tokens.push_back(token);
     if (index + 1 < count) {
       TIDEKV_TRY(session.decode(token));
+      if (setup.capture_tokens) {
+        capture_token(session, backend, session.cache().shape().prompt_len + index + 1, capture);
+      }
     }
   }
   return Ok{};
@@ -107,7 +141,7 @@ Status run(const ModelContext& model, const std::vector<std::int32_t>& prompt,
   if (request.session.growth_len > 0) {
     TIDEKV_TRY(session->open_decode());
   }
-  TIDEKV_TRY(decode_tokens(*session, setup, request.max_new_tokens, capture));
+  TIDEKV_TRY(decode_tokens(*session, setup, request.max_new_tokens, *backend, capture));
   capture.planned_peak = plan.memory.peak;
   capture.measured_peak = backend->accountant().peak();
   capture.reserved_bytes = backend->reserved_bytes();

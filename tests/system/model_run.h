@@ -29,6 +29,12 @@ class ModelFolder {
   ModelFile model_;
 };
 
+// What a layer's cache held after one chunk, or after one generated token.
+struct HeldRows {
+  std::int64_t end = 0;                              // tokens seen
+  std::vector<std::vector<std::int32_t>> positions;  // one vector per KV head
+};
+
 // What one layer produced, as raw values in canonical order.
 struct LayerCapture {
   std::vector<std::byte> hidden;            // rows that left the layer
@@ -36,7 +42,8 @@ struct LayerCapture {
   std::vector<std::int64_t> retained_lens;  // [num_kv_heads]
   std::vector<std::int32_t> positions;      // head by head; empty if nothing was evicted
   std::vector<std::byte> cache;             // keys by head, then values
-  friend bool operator==(const LayerCapture&, const LayerCapture&) = default;
+  std::vector<HeldRows> after_chunks;       // where each chunk goes through all layers
+  std::vector<HeldRows> after_tokens;       // of each generated token that was fed
 };
 
 struct RunCapture {
@@ -55,6 +62,7 @@ struct RunSetup {
   bool capture_layers = true;
   std::vector<std::int32_t> forced_tokens;  // fed instead of the greedy choice, while they last
   std::vector<std::vector<float>>* logits = nullptr;  // if set: logits before each token
+  bool capture_tokens = false;                        // fill LayerCapture::after_tokens
 };
 
 // Plans, reserves, prefills, decodes. Errors end the calling test with a failure and an empty

@@ -72,19 +72,19 @@ void score_directions(const Context& context, const KvView& kv, DeviceView ancho
     const std::int64_t first_slot = kv.heads[static_cast<std::size_t>(h)].offset + range.begin;
     float* anchor = floats(anchors, h);
     float* to = floats(scores, h);
-    for_row_pieces(context.pool, range.len(), dim, [&](std::int64_t first, std::int64_t count,
-                                                       int) {
-      const float anchor_length =
-          std::max(std::sqrt(sum_of_squares(context.kernels, anchors, h)), kLeastLength);
-      context.kernels.dots(
-          {address(kv.keys, first_slot + first), element_of(kv.keys.dtype()), dim, count}, dim,
-          {anchor, dim, 1}, Start::kZero, {to + first, count, 1});
-      for (std::int64_t i = first; i < first + count; ++i) {
-        const float length =
-            std::sqrt(sum_of_squares(context.kernels, kv.keys, first_slot + i));
-        to[i] = -(to[i] / (std::max(length, kLeastLength) * anchor_length));
-      }
-    });
+    for_row_pieces(
+        context.pool, range.len(), dim, [&](std::int64_t first, std::int64_t count, int) {
+          const float anchor_length =
+              std::max(std::sqrt(sum_of_squares(context.kernels, anchors, h)), kLeastLength);
+          context.kernels.dots(
+              {address(kv.keys, first_slot + first), element_of(kv.keys.dtype()), dim, count}, dim,
+              {anchor, dim, 1}, Start::kZero, {to + first, count, 1});
+          for (std::int64_t i = first; i < first + count; ++i) {
+            const float length =
+                std::sqrt(sum_of_squares(context.kernels, kv.keys, first_slot + i));
+            to[i] = -(to[i] / (std::max(length, kLeastLength) * anchor_length));
+          }
+        });
   }
 }
 

@@ -66,14 +66,14 @@ void slots_to_positions(const Context& context, const HeadLists& cached, Positio
   const std::int32_t* known = integers(cached.entries);
   std::int32_t* entries = integers(slots.entries);
   for (std::size_t h = 0; h < slots.lens.size(); ++h) {
-    for_row_pieces(context.pool, slots.lens[h], 1, [&](std::int64_t begin, std::int64_t count,
-                                                       int) {
-      for (std::int64_t r = begin; r < begin + count; ++r) {
-        const std::int64_t behind = entries[r] - cached.lens[h];
-        entries[r] =
-            behind < 0 ? known[entries[r]] : static_cast<std::int32_t>(index_of(first) + behind);
-      }
-    });
+    for_row_pieces(
+        context.pool, slots.lens[h], 1, [&](std::int64_t begin, std::int64_t count, int) {
+          for (std::int64_t r = begin; r < begin + count; ++r) {
+            const std::int64_t behind = entries[r] - cached.lens[h];
+            entries[r] = behind < 0 ? known[entries[r]]
+                                    : static_cast<std::int32_t>(index_of(first) + behind);
+          }
+        });
     known += cached.lens[h];
     entries += slots.lens[h];
   }

@@ -1,5 +1,5 @@
-// KeyDiff's scores: a key stays that points elsewhere than the mean of all keys' directions does. No
-// query is asked, so no token is kept for its place: neither sinks, unless asked for, nor recent
+// KeyDiff's scores: a key stays that points elsewhere than the mean of all keys' directions does.
+// No query is asked, so no token is kept for its place: neither sinks, unless asked for, nor recent
 // ones.
 #include <algorithm>
 
