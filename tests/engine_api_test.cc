@@ -114,9 +114,8 @@ TEST(Engine, RequestsSideBySideDoNotDisturbEachOther) {
   EXPECT_EQ(equal.load(), 9);
 }
 
-TEST(Engine, CancelDuringPrefillIsAnErrorAndLeavesTheEngineUsable) {
-  const Engine engine = load_toy();
-  const std::vector<std::int32_t> expected = run(engine, toy_request()).tokens;
+void expect_cancel_during_prefill(const Engine& engine, const Request& request) {
+  const std::vector<std::int32_t> expected = run(engine, request).tokens;
   for (int stop_after = 0; stop_after < 8; ++stop_after) {
     std::atomic<bool> cancel{stop_after == 0};
     int chunks = 0;
@@ -128,11 +127,21 @@ TEST(Engine, CancelDuringPrefillIsAnErrorAndLeavesTheEngineUsable) {
         cancel = true;
       }
     };
-    const Result<RunReport> report = engine.generate(toy_request(), callbacks);
+    const Result<RunReport> report = engine.generate(request, callbacks);
     ASSERT_FALSE(report.ok()) << stop_after;
     EXPECT_EQ(report.error().code, ErrorCode::kCancelled);
     EXPECT_EQ(chunks, stop_after) << "no chunk may finish after the flag was set";
-    EXPECT_EQ(run(engine, toy_request()).tokens, expected);
+    EXPECT_EQ(run(engine, request).tokens, expected);
+  }
+}
+
+TEST(Engine, CancelDuringPrefillIsAnErrorAndLeavesTheEngineUsable) {
+  const Engine engine = load_toy();
+  for (const char* method : {"tidekv-snap", "block-ada", "keydiff", "full-chunked"}) {
+    SCOPED_TRACE(method);
+    Request request = toy_request();
+    request.prefill.method = method;
+    expect_cancel_during_prefill(engine, request);
   }
 }
 
@@ -152,28 +161,61 @@ TEST(Engine, CancelFromAnotherThreadStopsALongPrefillQuickly) {
 
 TEST(Engine, CancelDuringDecodeKeepsWhatWasGenerated) {
   const Engine engine = load_toy();
-  const std::vector<std::int32_t> expected = run(engine, toy_request()).tokens;
-  std::atomic<bool> cancel{false};
-  int pieces = 0;
-  Callbacks callbacks;
-  callbacks.cancel = &cancel;
-  callbacks.on_text = [&](std::string_view) { cancel = ++pieces == 2; };
-  const RunReport report = run(engine, toy_request(), callbacks);
-  EXPECT_EQ(report.stop_reason, "cancelled");
-  ASSERT_LT(report.tokens.size(), expected.size());
-  EXPECT_TRUE(std::equal(report.tokens.begin(), report.tokens.end(), expected.begin()));
+  for (const char* method : {"tidekv-snap", "keydiff"}) {
+    Request request = toy_request();
+    request.prefill.method = method;
+    const std::vector<std::int32_t> expected = run(engine, request).tokens;
+    std::atomic<bool> cancel{false};
+    int pieces = 0;
+    Callbacks callbacks;
+    callbacks.cancel = &cancel;
+    callbacks.on_text = [&](std::string_view) { cancel = ++pieces == 2; };
+    const RunReport report = run(engine, request, callbacks);
+    EXPECT_EQ(report.stop_reason, "cancelled") << method;
+    ASSERT_LT(report.tokens.size(), expected.size());
+    EXPECT_TRUE(std::equal(report.tokens.begin(), report.tokens.end(), expected.begin()));
+  }
 }
 
 TEST(Engine, ProgressRisesToOne) {
   const Engine engine = load_toy();
-  double last = 0;
-  Callbacks callbacks;
-  callbacks.on_progress = [&](const Progress& progress) {
-    EXPECT_GT(progress.fraction, last);
-    last = progress.fraction;
-  };
-  run(engine, toy_request(), callbacks);
-  EXPECT_NEAR(last, 1.0, 1e-9);
+  for (const char* method : {"tidekv-snap", "block-snap", "full-chunked", "snapkv"}) {
+    double last = 0;
+    Callbacks callbacks;
+    callbacks.on_progress = [&](const Progress& progress) {
+      EXPECT_GT(progress.fraction, last) << method;
+      EXPECT_LE(progress.layer, progress.num_layers);
+      last = progress.fraction;
+    };
+    Request request = toy_request();
+    request.prefill.method = method;
+    run(engine, request, callbacks);
+    EXPECT_NEAR(last, 1.0, 1e-9) << method;
+  }
+}
+
+TEST(Engine, MethodsThatEvictWhileTheyGenerateReportWhatThePromptLeft) {
+  const Engine engine = load_toy();
+  for (const char* method : {"keydiff", "streaming-llm"}) {
+    for (const std::int64_t budget : {64, 203, 1000}) {  // cut in prefill, in decode, never
+      Request request = toy_request();
+      request.prefill.method = method;
+      request.prefill.budget = budget;
+      request.timeline = true;
+      const RunReport report = run(engine, request);
+      EXPECT_EQ(report.layers[1].kept, std::min<std::int64_t>(budget, 200));
+      EXPECT_EQ(report.generated_tokens, 8);
+      EXPECT_EQ(report.memory.components, report.plan.memory.components);
+      EXPECT_EQ(report.memory.final_cache_bytes, report.plan.memory.final_cache_bytes);
+      std::int64_t live = 0;
+      for (const TimelineEntry& entry : report.timeline) {
+        live += entry.delta_bytes;
+        ASSERT_EQ(entry.live_bytes, live);
+      }
+      EXPECT_GT(report.timeline.size(), 50U);
+      EXPECT_EQ(report.timeline.back().stage, "decode");
+    }
+  }
 }
 
 TEST(Engine, DigestsAreEqualForEveryScheduleAndDifferForAnotherPrompt) {
@@ -194,6 +236,9 @@ TEST(Engine, DigestsAreEqualForEveryScheduleAndDifferForAnotherPrompt) {
   EXPECT_EQ(reference.size(), 6U);
   EXPECT_EQ(digests("tidekv-snap", 7, 5), reference);
   EXPECT_EQ(digests("tidekv-snap", 200, 5), reference);
+  EXPECT_EQ(digests("block-snap", 200, 5), reference);
+  EXPECT_NE(digests("block-snap", 50, 5), reference);
+  EXPECT_EQ(digests("full-chunked", 7, 5), digests("full", 0, 5));
   EXPECT_NE(digests("snapkv", 0, 6), reference);
 }
 

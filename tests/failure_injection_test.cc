@@ -35,11 +35,10 @@ Engine load_toy() {
   return std::move(engine).value();
 }
 
-TEST(FailureInjection, EveryDeviceAllocationMayFail) {
+void expect_every_device_allocation_may_fail(const Request& request) {
   const ModelFolder model("tests/data/models/toy2");
   const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(kToyFolder).value();
   ThreadPool pool(2);
-  const Request request = toy_request();
   for (const BackendEntry* backend : available_backends()) {
     RunContext context{model.context(*backend, 2), tokenizer.get(), &pool};
     const Result<RunReport> expected = run_request(context, request, {});
@@ -70,9 +69,17 @@ TEST(FailureInjection, EveryDeviceAllocationMayFail) {
   }
 }
 
-TEST(FailureInjection, EveryOperatorNewOfARequestMayFail) {
+TEST(FailureInjection, EveryDeviceAllocationMayFail) {
+  for (const char* method : {"tidekv-snap", "block-ada", "keydiff"}) {
+    SCOPED_TRACE(method);
+    Request request = toy_request();
+    request.prefill.method = method;
+    expect_every_device_allocation_may_fail(request);
+  }
+}
+
+void expect_every_operator_new_may_fail(const Request& request) {
   const Engine engine = load_toy();
-  const Request request = toy_request();
   const std::vector<std::int32_t> expected = engine.generate(request, {}).value().tokens;
   std::int64_t failures = 0;
   for (std::int64_t nth = 0;; ++nth) {
@@ -97,6 +104,15 @@ TEST(FailureInjection, EveryOperatorNewOfARequestMayFail) {
   }
   EXPECT_GT(failures, 50);
   EXPECT_EQ(engine.generate(request, {}).value().tokens, expected);
+}
+
+TEST(FailureInjection, EveryOperatorNewOfARequestMayFail) {
+  for (const char* method : {"tidekv-snap", "keydiff"}) {
+    SCOPED_TRACE(method);
+    Request request = toy_request();
+    request.prefill.method = method;
+    expect_every_operator_new_may_fail(request);
+  }
 }
 
 TEST(FailureInjection, EveryOperatorNewOfLoadingMayFail) {

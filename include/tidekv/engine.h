@@ -62,7 +62,7 @@ struct TokenizeOptions {
 
 // Where a long prefill stands; given after every chunk.
 struct Progress {
-  std::int64_t layer = 0;  // layers finished
+  std::int64_t layer = 0;  // layers finished, of the prompt or of the chunk that goes through all
   std::int64_t num_layers = 0;
   double fraction = 0;  // of the prefill's work, 0..1
   double seconds = 0;   // since prefill began
