@@ -11,6 +11,30 @@ TEST_P(ScheduleFidelity, NeedleAt4099TokensIsIndependentOfTheSchedule) {
   expect_independent_of_schedule(kNeedle);
 }
 
+// Each chunk through all layers: without eviction the same bits again, with it others.
+TEST_P(ScheduleFidelity, NeedleByChunksIsTheFullCacheUnlessItEvicts) {
+  const ModelFolder model(kNeedle.model);
+  const std::vector<std::int32_t> ids = prompt(kNeedle, model);
+  RunSetup run = setup(kNeedle);
+  run.options.method = "full";
+  const RunCapture full = run_model(model, ids, run);
+  for (const std::int64_t chunk_len : {64, 512, 4099}) {
+    run.options.method = "full-chunked";
+    run.options.chunk_len = chunk_len;
+    EXPECT_EQ(first_difference(full, run_model(model, ids, run)), "") << "chunk " << chunk_len;
+  }
+  run.options.chunk_len = 512;
+  run.options.method = "tidekv-snap";
+  const RunCapture delayed = run_model(model, ids, run);
+  EXPECT_EQ(delayed.layers.back().hidden, full.layers.back().hidden);
+  for (const char* method : {"block-snap", "block-recent", "keydiff"}) {
+    run.options.method = method;
+    const RunCapture immediate = run_model(model, ids, run);
+    EXPECT_NE(immediate.layers.back().hidden, full.layers.back().hidden) << method;
+    EXPECT_EQ(immediate.layers.back().retained_lens, delayed.layers.back().retained_lens) << method;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Backends, ScheduleFidelity, every_backend_and_type(), name_of_case);
 
 }  // namespace

@@ -194,18 +194,20 @@ Expected mean_directions(const Kv& kv) {
   Expected out(kv.num_kv_heads(), kv.head_dim());
   for (std::int64_t head = 0; head < kv.num_kv_heads(); ++head) {
     const HeadSpan& span = kv.heads[static_cast<std::size_t>(head)];
-    for (std::int64_t col = 0; col < kv.head_dim(); ++col) {
-      double sum = 0;
-      double magnitude = 0;
-      for (std::int64_t slot = span.offset; slot < span.offset + span.len; ++slot) {
-        const double part =
-            kv.keys.at(slot, col) / std::max(length_of(kv.keys, slot), kLeastDivisor);
-        sum += part;
-        magnitude += std::abs(part);
+    std::vector<double> sums(static_cast<std::size_t>(kv.head_dim()));
+    std::vector<double> magnitudes(sums.size());
+    for (std::int64_t slot = span.offset; slot < span.offset + span.len; ++slot) {
+      const double length = std::max(length_of(kv.keys, slot), kLeastDivisor);
+      for (std::size_t col = 0; col < sums.size(); ++col) {
+        const double part = kv.keys.at(slot, static_cast<std::int64_t>(col)) / length;
+        sums[col] += part;
+        magnitudes[col] += std::abs(part);
       }
-      const double roundings = as_double(kv.head_dim()) / 2 + as_double(span.len) + 6.0;
-      out.set(head, col, sum / as_double(span.len),
-              rounding_growth(roundings) * magnitude / as_double(span.len) + kFloatTiny);
+    }
+    const double roundings = as_double(kv.head_dim()) / 2 + as_double(span.len) + 6.0;
+    for (std::size_t col = 0; col < sums.size(); ++col) {
+      out.set(head, static_cast<std::int64_t>(col), sums[col] / as_double(span.len),
+              rounding_growth(roundings) * magnitudes[col] / as_double(span.len) + kFloatTiny);
     }
   }
   return out;
