@@ -181,14 +181,12 @@ Result<std::vector<std::int64_t>> Compressor::mixed_shares(const TopKState& all,
   const DeviceView view = buffer.view(DType::kI32, 1, num_heads);
   backend_->count_ids(all.ids, heads.stride, view);
   TIDEKV_TRY(download(*backend_, view, std::as_writable_bytes(std::span(counts))));
-  return split_over_heads(counts, recipe_.even_share, all.ids.cols() / num_heads,
-                          heads.candidates);
+  return split_over_heads(counts, recipe_.even_share, all.ids.cols() / num_heads, heads.candidates);
 }
 
 Result<std::vector<std::int64_t>> Compressor::shares_above_floor(const TopKState& all,
                                                                  const Heads& heads) const {
-  const std::int64_t base =
-      all.ids.cols() / static_cast<std::int64_t>(heads.candidates.size());
+  const std::int64_t base = all.ids.cols() / static_cast<std::int64_t>(heads.candidates.size());
   const std::int64_t budget = base + recipe_.num_mandatory();
   const auto share = static_cast<std::int64_t>(static_cast<double>(budget) * recipe_.even_share);
   const std::int64_t floor = std::clamp<std::int64_t>(share - recipe_.num_mandatory(), 0, base);

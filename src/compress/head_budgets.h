@@ -16,8 +16,8 @@ std::vector<std::int64_t> split_over_heads(std::span<const std::int32_t> counts,
 
 // The same where the even share is a floor: no head gets fewer than `floor`, and what is left goes
 // to the best of the candidates beyond the heads' `floor` best. `scores` and `ids` [heads * base]
-// are the best of all candidates, in any order; an id is head * stride + slot. floor <= base, and no
-// limit is below the floor.
+// are the best of all candidates, in any order; an id is head * stride + slot. floor <= base, and
+// no limit is below the floor.
 std::vector<std::int64_t> split_above_floor(std::span<const float> scores,
                                             std::span<const std::int32_t> ids, std::int64_t stride,
                                             std::int64_t floor,

@@ -35,7 +35,8 @@ TEST(SplitAboveFloor, GivesWhatIsLeftToTheBestBeyondTheFloor) {
   const std::vector<std::int32_t> ids = {0, 1, 2, 10, 11, 3};
   EXPECT_THAT(split_above_floor(scores, ids, 10, 1, kTen), ElementsAre(4, 2));
   EXPECT_THAT(split_above_floor(scores, ids, 10, 3, kTen), ElementsAre(3, 3));
-  EXPECT_THAT(split_above_floor(scores, ids, 10, 1, std::vector<std::int64_t>{3, 3}), ElementsAre(3, 3));
+  EXPECT_THAT(split_above_floor(scores, ids, 10, 1, std::vector<std::int64_t>{3, 3}),
+              ElementsAre(3, 3));
   // A head with nothing among the best gets its floor all the same.
   const std::vector<std::int32_t> of_one = {0, 1, 2, 3, 4, 5};
   EXPECT_THAT(split_above_floor(scores, of_one, 10, 2, kTen), ElementsAre(4, 2));
