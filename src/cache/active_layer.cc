@@ -21,24 +21,13 @@ Result<ActiveLayer> ActiveLayer::open_over(Backend& backend, const CacheShape& s
                                            std::span<HeadSpan> spans) {
   ActiveLayer active;
   active.end_ = chunk.end;
-  const KvView from = cached.view();
-  std::vector<std::int64_t> cached_lens;
   std::vector<std::int64_t> lens;
-  for (const HeadSpan& head : from.heads) {
-    cached_lens.push_back(head.len);
+  for (const HeadSpan& head : cached.heads()) {
     lens.push_back(head.len + chunk.chunk_len);
   }
   TIDEKV_ASSIGN(active.kv_,
                 LayerKv::allocate(backend, shape, {lens, 0, Component::kFullKv}, spans));
-  const KvView to = active.kv_.view();
-  for (std::size_t head = 0; head < lens.size(); ++head) {
-    const auto rows_of = [&](DeviceView slab, const HeadSpan& span) {
-      return slab.rows_at(span.offset, cached_lens[head]);
-    };
-    backend.copy(rows_of(from.keys, from.heads[head]), rows_of(to.keys, to.heads[head]));
-    backend.copy(rows_of(from.values, from.heads[head]), rows_of(to.values, to.heads[head]));
-  }
-  active.kv_.advance(cached_lens);
+  active.kv_.copy_rows(backend, cached);
   TIDEKV_TRY(active.open_window(backend, shape.dtype, chunk.window_len, chunk.q_dim));
   return active;
 }

@@ -33,6 +33,10 @@ class ActiveLayer {
 
   // Post-RoPE queries of the last W positions, [W, q_dim]; empty without a window.
   DeviceView window_queries() const { return window_; }
+  // The last `count` of them: selectors of one prefill may look at windows of several lengths.
+  DeviceView last_queries(std::int64_t count) const {
+    return window_.rows_at(window_.rows() - count, count);
+  }
   // First position of the window: W before the end of the prompt or chunk.
   std::int64_t window_begin() const { return end_ - window_.rows(); }
 

@@ -34,6 +34,14 @@ Status CacheManager::commit(const ActiveLayer& active, Retained retained) {
   return Ok{};
 }
 
+Status CacheManager::commit_copy(const ActiveLayer& active) {
+  TIDEKV_CHECK_OP(num_committed(), <, shape_.num_layers);
+  TIDEKV_ASSIGN(CompactLayer layer,
+                CompactLayer::copy_all(*backend_, shape_, active, spans_of(num_committed())));
+  layers_.push_back(std::move(layer));
+  return Ok{};
+}
+
 void CacheManager::commit_all(ActiveLayer active) {
   TIDEKV_CHECK_OP(num_committed(), <, shape_.num_layers);
   layers_.push_back(CompactLayer::keep_all(std::move(active), spans_of(num_committed())));

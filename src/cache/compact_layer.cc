@@ -20,6 +20,18 @@ Result<CompactLayer> CompactLayer::gather(Backend& backend, const CacheShape& sh
   return layer;
 }
 
+Result<CompactLayer> CompactLayer::copy_all(Backend& backend, const CacheShape& shape,
+                                            const ActiveLayer& active, std::span<HeadSpan> spans) {
+  CompactLayer layer;
+  for (const HeadSpan& head : active.kv().heads()) {
+    layer.retained_.lens.push_back(head.len);
+  }
+  const LayerKv::Rows rows{layer.retained_.lens, shape.growth_len, Component::kCompactCache};
+  TIDEKV_ASSIGN(layer.kv_, LayerKv::allocate(backend, shape, rows, spans));
+  layer.kv_.copy_rows(backend, active.kv());
+  return layer;
+}
+
 CompactLayer CompactLayer::keep_all(ActiveLayer active, std::span<HeadSpan> spans) {
   CompactLayer layer;
   for (const HeadSpan& head : active.kv().heads()) {

@@ -16,6 +16,10 @@ class CompactLayer {
                                      const ActiveLayer& active, Retained retained,
                                      std::span<HeadSpan> spans);
 
+  // Keeps everything, in bytes of its own.
+  static Result<CompactLayer> copy_all(Backend& backend, const CacheShape& shape,
+                                       const ActiveLayer& active, std::span<HeadSpan> spans);
+
   // Keeps everything: the full KV itself becomes the cache.
   static CompactLayer keep_all(ActiveLayer active, std::span<HeadSpan> spans);
 

@@ -44,6 +44,20 @@ void LayerKv::shrink(std::span<const std::int64_t> lens) {
   }
 }
 
+void LayerKv::copy_rows(Backend& backend, const LayerKv& from) {
+  for (std::size_t head = 0; head < spans_.size(); ++head) {
+    const HeadSpan& source = from.spans_[head];
+    const auto rows_of = [&](DeviceView slab, std::int64_t offset) {
+      return slab.rows_at(offset, source.len);
+    };
+    HeadSpan& target = spans_[head];
+    TIDEKV_CHECK(target.len == 0 && source.len <= target.capacity);
+    backend.copy(rows_of(from.keys_, source.offset), rows_of(keys_, target.offset));
+    backend.copy(rows_of(from.values_, source.offset), rows_of(values_, target.offset));
+    target.len = source.len;
+  }
+}
+
 void LayerKv::advance(std::int64_t rows) {
   for (HeadSpan& head : spans_) {
     head.len += rows;

@@ -41,6 +41,8 @@ class LayerKv {
 
   KvView view() const { return {keys_, values_, spans_}; }
   std::span<const HeadSpan> heads() const { return spans_; }
+  // Copies all rows of `from`, of heads that are empty here.
+  void copy_rows(Backend& backend, const LayerKv& from);
   // The caller appended `rows` rows to every head, or `rows[head]` to each.
   void advance(std::int64_t rows);
   void advance(std::span<const std::int64_t> rows);

@@ -9,15 +9,14 @@
 
 namespace tidekv {
 
-Status Compressor::compress_and_commit(ActiveLayer active, std::int64_t layer_budget,
+Status Compressor::compress_and_commit(const ActiveLayer& active, std::int64_t layer_budget,
                                        CacheManager& cache) {
   if (layer_budget >= active.kv().heads().front().len) {
-    cache.commit_all(std::move(active));
-    return Ok{};
+    return cache.commit_copy(active);
   }
-  TIDEKV_ASSIGN(Retained retained,
-                select({.kv = active.kv().view(), .queries = active.window_queries()}, layer_budget,
-                       cache.num_committed()));
+  TIDEKV_ASSIGN(Retained retained, select({.kv = active.kv().view(),
+                                           .queries = active.last_queries(recipe_.window_len)},
+                                          layer_budget, cache.num_committed()));
   return cache.commit(active, std::move(retained));
 }
 

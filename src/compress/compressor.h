@@ -33,9 +33,10 @@ class Compressor {
         key_block_len_(key_block_len),
         probe_(probe) {}
 
-  // Compresses the active layer to `layer_budget` tokens per KV head and commits it. A budget
-  // that covers the prompt evicts nothing.
-  Status compress_and_commit(ActiveLayer active, std::int64_t layer_budget, CacheManager& cache);
+  // Compresses the active layer to `layer_budget` tokens per KV head and commits what stays. A
+  // budget that covers the prompt evicts nothing: the cache gets a copy of the whole layer.
+  Status compress_and_commit(const ActiveLayer& active, std::int64_t layer_budget,
+                             CacheManager& cache);
 
   // The slots that stay of layer number `layer`; layer_budget * num_kv_heads of them.
   Result<Retained> select(const CutRows& rows, std::int64_t layer_budget, std::int64_t layer);

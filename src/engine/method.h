@@ -23,6 +23,8 @@ struct Method {
 
   // The whole prompt at once, MLP not tiled, scores dense.
   bool whole_prompt() const { return schedule->run == run_one_shot; }
+  // Chooses when a layer has seen the whole prompt: the same tokens under either schedule.
+  bool chooses_at_layer_end() const { return whole_prompt() || schedule->run == run_layer_major; }
   // Each chunk through all layers: hidden rows of one chunk, and caches from the start.
   bool by_chunk() const { return schedule->run == run_chunk_major; }
 };

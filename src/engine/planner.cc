@@ -8,16 +8,6 @@
 namespace tidekv {
 namespace {
 
-// What a dry run leaves behind.
-struct DryRun {
-  std::vector<TracedAllocation> trace;
-  ComponentBytes peak;
-  std::int64_t num_events = 0;
-  std::int64_t final_cache_bytes = 0;
-  std::vector<LayerRetention> layers;
-  std::vector<TimelineEntry> timeline;
-};
-
 constexpr std::int64_t kMaxTimelineEvents = std::int64_t{1} << 20;
 
 // Takes the steps that allocate otherwise than those before them. Returns how many events of the
@@ -33,26 +23,25 @@ Result<std::int64_t> plan_steps(Session& session, const Accountant& accountant,
   return planned == 0 ? 0 : (num_steps - planned) * (accountant.num_events() - before);
 }
 
-// Runs the request's schedule; `result->trace` is complete when this has returned.
-Status run_dry(const ModelContext& model, const ResolvedRequest& request, bool with_timeline,
-               DryRun* result) {
-  const BackendOptions options{.timeline_capacity = with_timeline ? kMaxTimelineEvents : 0};
-  const auto backend = create_dry_run(*model.backend, model.num_threads, options,
-                                      model.config->head_dim, &result->trace);
-  TIDEKV_ASSIGN(const auto session, Session::create(*backend, request.session));
-  const std::vector<std::int32_t> prompt(static_cast<std::size_t>(request.session.prompt_len));
+// Walks the session's schedule; `trace` is complete when this has returned.
+Status walk_schedule(const ModelContext& model, const SessionOptions& options, bool with_timeline,
+                     std::vector<TracedAllocation>* trace, DryRun* result) {
+  const BackendOptions backend_options{.timeline_capacity = with_timeline ? kMaxTimelineEvents : 0};
+  const auto backend = create_dry_run(*model.backend, model.num_threads, backend_options,
+                                      model.config->head_dim, trace);
+  TIDEKV_ASSIGN(const auto session, Session::create(*backend, options));
+  const std::vector<std::int32_t> prompt(static_cast<std::size_t>(options.prompt_len));
   TIDEKV_TRY(session->prefill(prompt));
-  result->final_cache_bytes = final_cache_bytes(session->cache());
+  result->final_cache_bytes = final_cache_bytes(*session);
   result->layers = retention_of(session->cache());
   const Accountant& accountant = backend->accountant();
-  if (request.session.growth_len > 0) {
+  std::int64_t later_events = 0;
+  if (options.growth_len > 0) {
     TIDEKV_TRY(session->open_decode());
-    TIDEKV_ASSIGN(const std::int64_t later_events,
-                  plan_steps(*session, accountant, request.session.growth_len));
-    result->num_events = later_events;
+    TIDEKV_ASSIGN(later_events, plan_steps(*session, accountant, options.growth_len));
   }
-  result->num_events += accountant.num_events();
-  result->peak = accountant.peak();
+  result->memory.num_timeline_events = accountant.num_events() + later_events;
+  result->memory.peak = accountant.peak();
   result->timeline = timeline_of(accountant);
   return Ok{};
 }
@@ -142,14 +131,22 @@ std::int64_t closed_form_peak_bytes(const ModelContext& model, const ResolvedReq
   return closed_form_peak_bytes(formula_input(model, request, budgets));
 }
 
+Result<DryRun> run_dry(const ModelContext& model, const SessionOptions& options,
+                       bool with_timeline) {
+  std::vector<TracedAllocation> trace;
+  DryRun result;
+  TIDEKV_TRY(walk_schedule(model, options, with_timeline, &trace, &result));
+  MemoryPlan placed = place_allocations(trace);
+  result.memory.allocations = std::move(placed.allocations);
+  result.memory.arena_bytes = placed.arena_bytes;
+  return result;
+}
+
 Result<Plan> make_plan(const ModelContext& model, const ResolvedRequest& request,
                        bool with_timeline) {
-  DryRun dry;
-  TIDEKV_TRY(run_dry(model, request, with_timeline, &dry));
+  TIDEKV_ASSIGN(DryRun dry, run_dry(model, request.session, with_timeline));
   Plan plan;
-  plan.memory = place_allocations(dry.trace);
-  plan.memory.peak = dry.peak;
-  plan.memory.num_timeline_events = dry.num_events;
+  plan.memory = std::move(dry.memory);
 
   PlanReport& report = plan.report;
   report.method = request.session.method.name;
@@ -158,7 +155,7 @@ Result<Plan> make_plan(const ModelContext& model, const ResolvedRequest& request
   report.budget = request.budget;
   report.context_len = request.context_len;
   report.max_new_tokens = request.max_new_tokens;
-  report.memory = memory_report(dry.peak, dry.final_cache_bytes, plan.memory.arena_bytes);
+  report.memory = memory_report(plan.memory.peak, dry.final_cache_bytes, plan.memory.arena_bytes);
   report.formula = formula_report(model, request);
   report.layers = std::move(dry.layers);
   report.timeline = std::move(dry.timeline);
@@ -209,10 +206,13 @@ std::vector<LayerRetention> retention_of(const CacheManager& cache) {
   return layers;
 }
 
-std::int64_t final_cache_bytes(const CacheManager& cache) {
+std::int64_t final_cache_bytes(const Session& session) {
   std::int64_t bytes = 0;
-  for (std::int64_t layer = 0; layer < cache.num_committed(); ++layer) {
-    bytes += cache.layer(layer).total_retained() * cache.shape().row_bytes();
+  for (std::size_t index = 0; index < session.num_caches(); ++index) {
+    const CacheManager& cache = session.cache(index);
+    for (std::int64_t layer = 0; layer < cache.num_committed(); ++layer) {
+      bytes += cache.layer(layer).total_retained() * cache.shape().row_bytes();
+    }
   }
   return bytes;
 }

@@ -20,6 +20,8 @@ struct ModelContext {
   int num_threads = 1;
 };
 
+inline constexpr std::int64_t kLargestAutoChunk = 2048;
+
 // A request with every choice made.
 struct ResolvedRequest {
   SessionOptions session;  // without probe and progress
@@ -40,6 +42,18 @@ Result<ResolvedRequest> resolve_request(const ModelContext& model, const Prefill
 // chunk of a whole-prompt method.
 void set_prompt_len(ResolvedRequest& request, std::int64_t prompt_len);
 
+// What the schedule does to memory, and what the first cache holds when prefill ends.
+struct DryRun {
+  MemoryPlan memory;
+  std::int64_t final_cache_bytes = 0;  // of all caches
+  std::vector<LayerRetention> layers;
+  std::vector<TimelineEntry> timeline;
+};
+
+// Walks a session's schedule from prefill to the opening of decode.
+Result<DryRun> run_dry(const ModelContext& model, const SessionOptions& options,
+                       bool with_timeline);
+
 struct Plan {
   MemoryPlan memory;
   PlanReport report;
@@ -56,7 +70,8 @@ MemoryReport memory_report(const ComponentBytes& peak, std::int64_t final_cache_
                            std::int64_t reserved_bytes);
 std::vector<TimelineEntry> timeline_of(const Accountant& accountant);
 std::vector<LayerRetention> retention_of(const CacheManager& cache);
-std::int64_t final_cache_bytes(const CacheManager& cache);
+// Of all caches.
+std::int64_t final_cache_bytes(const Session& session);
 
 // The error of a request that needs more than it may have.
 Error does_not_fit(const PlanReport& report, std::int64_t memory_limit_bytes);

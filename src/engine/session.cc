@@ -32,13 +32,29 @@ Session::Session(Backend& backend, SessionOptions options, DeviceModel model)
     : backend_(&backend),
       options_(std::move(options)),
       model_(std::move(model)),
-      layer_budgets_(static_cast<std::size_t>(options_.config->num_layers)),
       inverse_freq_(rope_inverse_frequencies(options_.config->rope, options_.config->head_dim)),
-      logits_(static_cast<std::size_t>(options_.config->vocab_size)),
-      cache_(backend, cache_shape(options_)) {
-  const auto selector = options_.method.selector->create(options_.selector);
-  recipe_ = selector->score_recipe();
-  selector->layer_budgets(options_.prompt_len, layer_budgets_);
+      logits_(static_cast<std::size_t>(options_.config->vocab_size)) {
+  TIDEKV_CHECK(options_.more_caches.empty() || options_.method.chooses_at_layer_end());
+  caches_.reserve(1 + options_.more_caches.size());
+  targets_.reserve(caches_.capacity());
+  add_cache({options_.method.selector, options_.selector, options_.probe});
+  for (const CacheChoice& choice : options_.more_caches) {
+    add_cache(choice);
+  }
+  prompt_logits_.resize(num_caches() > 1 ? logits_.size() : 0);
+}
+
+void Session::add_cache(const CacheChoice& choice) {
+  const auto selector = choice.selector->create(choice.options);
+  caches_.push_back(
+      {std::vector<std::int64_t>(static_cast<std::size_t>(options_.config->num_layers)),
+       CacheManager(*backend_, cache_shape(options_))});
+  Cache& cache = caches_.back();
+  selector->layer_budgets(options_.prompt_len, cache.layer_budgets);
+  targets_.push_back({.recipe = selector->score_recipe(),
+                      .layer_budgets = cache.layer_budgets,
+                      .cache = &cache.manager,
+                      .probe = choice.probe});
 }
 
 Result<std::unique_ptr<Session>> Session::create(Backend& backend, SessionOptions options) {
@@ -75,6 +91,7 @@ Status Session::prefill(std::span<const std::int32_t> prompt) {
   if (backend_->cancelled()) {
     return Error{ErrorCode::kCancelled, "cancelled during prefill"};
   }
+  std::copy_n(logits_.begin(), prompt_logits_.size(), prompt_logits_.begin());
   return Ok{};
 }
 
@@ -83,15 +100,13 @@ Status Session::run_schedule(HiddenBridge& bridge, std::span<const std::int32_t>
   const PrefillRequest request{.config = options_.config,
                                .model = &model_,
                                .prompt = prompt,
-                               .recipe = recipe_,
-                               .layer_budgets = layer_budgets_,
+                               .targets = targets_,
                                .most_rows = options_.prompt_len + generated,
                                .chunk_len = options_.chunk_len,
                                .key_block_len = options_.key_block_len,
                                .all_rows = options_.all_rows,
-                               .probe = options_.probe,
                                .on_progress = &options_.on_progress};
-  PrefillContext context(*backend_, request, freq_, bridge, cache_);
+  PrefillContext context(*backend_, request, freq_, bridge);
   Status status = options_.method.schedule->run(context);
   compress_seconds_ = context.compress_seconds();
   return status;
@@ -108,13 +123,22 @@ Status Session::open_decode() {
       Buffer hidden,
       backend_->allocate({{Component::kActivations, config.hidden_dim * size_of(options_.dtype)}}));
   TIDEKV_ASSIGN(Buffer id, backend_->allocate({{Component::kActivations, size_of(DType::kI32)}}));
-  decode_.emplace(DecodeState{DecodeAdapter(cache_, options_.growth_len), std::move(workspace),
-                              std::move(hidden), std::move(id), backend_->next_allocation()});
+  decode_.emplace(DecodeState{DecodeAdapter(caches_.front().manager, options_.growth_len),
+                              std::move(workspace), std::move(hidden), std::move(id),
+                              backend_->next_allocation()});
   return Ok{};
 }
 
+void Session::continue_from(std::size_t cache) {
+  TIDEKV_CHECK_OP(cache, <, num_caches());
+  std::copy(prompt_logits_.begin(), prompt_logits_.end(), logits_.begin());
+  if (decode_) {
+    decode_->adapter = DecodeAdapter(caches_[cache].manager, options_.growth_len);
+  }
+}
+
 std::int64_t Session::steps_to_plan() const {
-  return options_.method.cuts_in_decode ? cache_.shape().growth_len : 0;
+  return options_.method.cuts_in_decode ? cache().shape().growth_len : 0;
 }
 
 Status Session::decode(std::int32_t token) {
@@ -144,16 +168,17 @@ Status Session::decode(std::int32_t token) {
 }
 
 Status Session::keep_budget(std::int64_t layer) {
-  const KvView kv = cache_.layer(layer).kv().view();
-  const std::int64_t budget = layer_budgets_[static_cast<std::size_t>(layer)];
+  const PrefillTarget& own = targets_.front();
+  const KvView kv = own.cache->layer(layer).kv().view();
+  const std::int64_t budget = own.budget_of(layer);
   if (kv.heads.front().len <= budget) {
-    cache_.count_appended(layer, 1);
+    own.cache->count_appended(layer, 1);
     return Ok{};
   }
-  Compressor compressor(*backend_, recipe_, options_.config->num_q_heads, options_.key_block_len,
+  Compressor compressor(*backend_, own.recipe, options_.config->num_q_heads, options_.key_block_len,
                         nullptr);
   TIDEKV_ASSIGN(const Retained slots, compressor.select({.kv = kv, .queries = {}}, budget, layer));
-  cache_.keep(layer, slots, decode_->adapter.next_position());
+  own.cache->keep(layer, slots, decode_->adapter.next_position());
   return Ok{};
 }
 

@@ -14,6 +14,13 @@
 
 namespace tidekv {
 
+// A further cache that a session cuts from the layers it prefills (a sweep).
+struct CacheChoice {
+  const SelectorEntry* selector = nullptr;
+  SelectorOptions options;
+  PrefillProbe* probe = nullptr;
+};
+
 // What a session needs; references outlive it.
 struct SessionOptions {
   const ModelConfig* config = nullptr;
@@ -27,6 +34,8 @@ struct SessionOptions {
   std::int64_t growth_len = 0;  // tokens that can be fed after the prompt
   bool all_rows = false;
   PrefillProbe* probe = nullptr;
+  // Beside the method's own, number 0; only where it chooses at a layer's end.
+  std::vector<CacheChoice> more_caches;
   std::function<void(const PrefillProgress&)> on_progress;
 };
 
@@ -36,10 +45,13 @@ class Session {
   // allocates nothing outside it.
   static Result<std::unique_ptr<Session>> create(Backend& backend, SessionOptions options);
 
-  // Builds the compact cache and the logits of the prompt's last token.
+  // Builds the compact caches and the logits of the prompt's last token.
   Status prefill(std::span<const std::int32_t> prompt);
-  // Buffers for decode(); only with growth_len > 0.
+  // Buffers for decode(), which all caches share; only with growth_len > 0.
   Status open_decode();
+  // From now on decode() goes on from the prompt's end in this cache, and logits() are the prompt's
+  // again. Number 0 comes without a call.
+  void continue_from(std::size_t cache);
   // Steps of decode() that a plan must see: the last is the first that cuts a cache, and those
   // behind it allocate what it does. 0 where steps allocate nothing.
   std::int64_t steps_to_plan() const;
@@ -47,13 +59,19 @@ class Session {
   Status decode(std::int32_t token);
 
   std::span<const float> logits() const { return logits_; }
-  const CacheManager& cache() const { return cache_; }
-  std::span<const std::int64_t> layer_budgets() const { return layer_budgets_; }
+  std::size_t num_caches() const { return caches_.size(); }
+  const CacheManager& cache(std::size_t index = 0) const { return caches_[index].manager; }
   double compress_seconds() const { return compress_seconds_; }
 
  private:
+  struct Cache {
+    std::vector<std::int64_t> layer_budgets;
+    CacheManager manager;
+  };
+
   Session(Backend& backend, SessionOptions options, DeviceModel model);
   static CacheShape cache_shape(const SessionOptions& options);
+  void add_cache(const CacheChoice& choice);
   Status run_schedule(HiddenBridge& bridge, std::span<const std::int32_t> prompt);
   // A generated row counts in the layer's budget.
   Status keep_budget(std::int64_t layer);
@@ -62,11 +80,11 @@ class Session {
   Backend* backend_;
   SessionOptions options_;
   DeviceModel model_;
-  ScoreRecipe recipe_;
-  std::vector<std::int64_t> layer_budgets_;
+  std::vector<Cache> caches_;           // room for all from the start: targets_ look into it
+  std::vector<PrefillTarget> targets_;  // one for each cache
   std::vector<float> inverse_freq_;
   std::vector<float> logits_;
-  CacheManager cache_;
+  std::vector<float> prompt_logits_;  // only with several caches
   Buffer panels_;
   Buffer freq_buffer_;
   DeviceView freq_;

@@ -14,18 +14,27 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 }  // namespace
 
 PrefillContext::PrefillContext(Backend& backend, const PrefillRequest& request,
-                               DeviceView inverse_freq, HiddenBridge& bridge, CacheManager& cache)
-    : backend_(&backend),
-      request_(request),
-      inverse_freq_(inverse_freq),
-      bridge_(&bridge),
-      cache_(&cache) {}
+                               DeviceView inverse_freq, HiddenBridge& bridge)
+    : backend_(&backend), request_(request), inverse_freq_(inverse_freq), bridge_(&bridge) {}
+
+const PrefillTarget* PrefillContext::last_keeper(std::int64_t layer) const {
+  const PrefillTarget* last = nullptr;
+  for (const PrefillTarget& target : request_.targets) {
+    last = target.keeps_all(layer) ? &target : last;
+  }
+  return last;
+}
 
 Result<ActiveLayer> PrefillContext::open_layer(std::int64_t layer) {
   backend_->accountant().enter(Stage::kPrefill, static_cast<int>(layer));
-  const bool keeps = keeps_all(layer);
-  return cache_->open_active(keeps ? 0 : request_.recipe.window_len, request_.config->q_dim(),
-                             keeps);
+  std::int64_t window_len = 0;
+  for (const PrefillTarget& target : request_.targets) {
+    if (!target.keeps_all(layer)) {
+      window_len = std::max(window_len, target.recipe.window_len);
+    }
+  }
+  const bool grows = last_keeper(layer) != nullptr;
+  return own().cache->open_active(window_len, request_.config->q_dim(), grows);
 }
 
 Result<LayerWorkspace> PrefillContext::open_workspace(std::int64_t layer, std::int64_t chunk_len,
@@ -36,7 +45,7 @@ Result<LayerWorkspace> PrefillContext::open_workspace(std::int64_t layer, std::i
   shape.separate_mlp_product = mlp == Mlp::kAsFramework;
   shape.mlp_tile_len =
       mlp == Mlp::kTiled ? std::min(shape.query_len, kMlpTileLen) : shape.query_len;
-  return LayerWorkspace::open(*backend_, *request_.config, cache_->shape().dtype, shape);
+  return LayerWorkspace::open(*backend_, *request_.config, own().cache->shape().dtype, shape);
 }
 
 Status PrefillContext::check_cancelled() const {
@@ -72,18 +81,20 @@ Status PrefillContext::forward(std::int64_t layer, const Chunk& chunk, LayerKv& 
 }
 
 void PrefillContext::show_hidden(std::int64_t layer, const Chunk& chunk) const {
-  if (request_.probe == nullptr) {
-    return;
-  }
   const bool reaches_end = chunk.begin + chunk.len == prompt_len();
-  if (only_last_row(layer)) {
-    if (reaches_end) {
-      request_.probe->on_hidden(layer, bridge_->last_row());
+  for (const PrefillTarget& target : request_.targets) {
+    if (target.probe == nullptr) {
+      continue;
     }
-  } else if (by_chunk_) {
-    request_.probe->on_hidden(layer, bridge_->slot(chunk));
-  } else if (reaches_end) {
-    request_.probe->on_hidden(layer, bridge_->rows());
+    if (only_last_row(layer)) {
+      if (reaches_end) {
+        target.probe->on_hidden(layer, bridge_->last_row());
+      }
+    } else if (by_chunk_) {
+      target.probe->on_hidden(layer, bridge_->slot(chunk));
+    } else if (reaches_end) {
+      target.probe->on_hidden(layer, bridge_->rows());
+    }
   }
 }
 
@@ -91,21 +102,31 @@ Status PrefillContext::compress_and_commit(std::int64_t layer, ActiveLayer activ
                                            std::int64_t key_block_len) {
   const auto start = std::chrono::steady_clock::now();
   backend_->accountant().enter(Stage::kCompress, static_cast<int>(layer));
-  Compressor compressor(*backend_, request_.recipe, request_.config->num_q_heads, key_block_len,
-                        request_.probe);
-  TIDEKV_TRY(compressor.compress_and_commit(std::move(active), budget_of(layer), *cache_));
+  const PrefillTarget* keeper = last_keeper(layer);
+  for (const PrefillTarget& target : request_.targets) {
+    if (&target != keeper) {
+      Compressor compressor(*backend_, target.recipe, request_.config->num_q_heads, key_block_len,
+                            target.probe);
+      TIDEKV_TRY(compressor.compress_and_commit(active, target.budget_of(layer), *target.cache));
+    }
+  }
+  if (keeper != nullptr) {  // takes the full KV itself, when nobody else needs it any more
+    keeper->cache->commit_all(std::move(active));
+  }
   TIDEKV_TRY(backend_->synchronize());
   TIDEKV_TRY(check_cancelled());
   compress_seconds_ += seconds_since(start);
-  if (request_.probe != nullptr) {
-    request_.probe->on_commit(layer, cache_->layer(layer));
+  for (const PrefillTarget& target : request_.targets) {
+    if (target.probe != nullptr) {
+      target.probe->on_commit(layer, target.cache->layer(layer));
+    }
   }
   return Ok{};
 }
 
 Status PrefillContext::open_caches() {
   by_chunk_ = true;
-  return cache_->open_all(request_.layer_budgets, request_.most_rows);
+  return own().cache->open_all(own().layer_budgets, request_.most_rows);
 }
 
 Status PrefillContext::embed(const Chunk& chunk) {
@@ -116,39 +137,40 @@ Status PrefillContext::embed(const Chunk& chunk) {
 }
 
 bool PrefillContext::has_room(std::int64_t layer, const Chunk& chunk) const {
-  return cache_->layer(layer).kv().heads().front().len + chunk.len <= budget_of(layer) &&
-         cache_->layer(layer).keeps_all();
+  const CompactLayer& cached = own().cache->layer(layer);
+  return cached.kv().heads().front().len + chunk.len <= own().budget_of(layer) &&
+         cached.keeps_all();
 }
 
 Status PrefillContext::append_chunk(std::int64_t layer, const Chunk& chunk,
                                     LayerWorkspace& workspace) {
-  TIDEKV_TRY(forward(layer, chunk, cache_->growing(layer), {}, workspace));
-  cache_->count_appended(layer, chunk.len);
+  TIDEKV_TRY(forward(layer, chunk, own().cache->growing(layer), {}, workspace));
+  own().cache->count_appended(layer, chunk.len);
   show_cache(layer, chunk);
   return Ok{};
 }
 
 Result<ActiveLayer> PrefillContext::open_over_cache(std::int64_t layer, const Chunk& chunk) {
   backend_->accountant().enter(Stage::kPrefill, static_cast<int>(layer));
-  return cache_->open_active_over(layer, {.chunk_len = chunk.len,
-                                          .end = chunk.begin + chunk.len,
-                                          .window_len = std::min(window_len(), chunk.len),
-                                          .q_dim = request_.config->q_dim()});
+  return own().cache->open_active_over(layer, {.chunk_len = chunk.len,
+                                               .end = chunk.begin + chunk.len,
+                                               .window_len = std::min(window_len(), chunk.len),
+                                               .q_dim = request_.config->q_dim()});
 }
 
 Status PrefillContext::cut_cache(std::int64_t layer, const ActiveLayer& active,
                                  const Chunk& chunk) {
   const auto start = std::chrono::steady_clock::now();
   backend_->accountant().enter(Stage::kCompress, static_cast<int>(layer));
-  Compressor compressor(*backend_, request_.recipe, request_.config->num_q_heads, key_block_len(),
-                        request_.probe);
+  Compressor compressor(*backend_, own().recipe, request_.config->num_q_heads, key_block_len(),
+                        own().probe);
   // Whether heads may differ follows from what happened, not from how long they came out.
-  const bool heads_differ = request_.recipe.even_share < 1 && !cache_->layer(layer).keeps_all();
+  const bool heads_differ = own().recipe.even_share < 1 && !own().cache->layer(layer).keeps_all();
   TIDEKV_ASSIGN(const Retained slots, compressor.select({.kv = active.kv().view(),
                                                          .queries = active.window_queries(),
                                                          .heads_differ = heads_differ},
-                                                        budget_of(layer), layer));
-  cache_->replace(layer, active, slots, Position{static_cast<std::int32_t>(chunk.begin)});
+                                                        own().budget_of(layer), layer));
+  own().cache->replace(layer, active, slots, Position{static_cast<std::int32_t>(chunk.begin)});
   TIDEKV_TRY(backend_->synchronize());
   TIDEKV_TRY(check_cancelled());
   compress_seconds_ += seconds_since(start);
@@ -157,12 +179,12 @@ Status PrefillContext::cut_cache(std::int64_t layer, const ActiveLayer& active,
 }
 
 void PrefillContext::show_cache(std::int64_t layer, const Chunk& chunk) const {
-  if (request_.probe == nullptr) {
+  if (own().probe == nullptr) {
     return;
   }
-  request_.probe->on_chunk(layer, chunk, cache_->layer(layer));
+  own().probe->on_chunk(layer, chunk, own().cache->layer(layer));
   if (chunk.begin + chunk.len == prompt_len()) {
-    request_.probe->on_commit(layer, cache_->layer(layer));
+    own().probe->on_commit(layer, own().cache->layer(layer));
   }
 }
 
@@ -175,7 +197,7 @@ double PrefillContext::work_of(std::int64_t rows) const {
                           3 * config.hidden_dim * config.ffn_dim);
   const auto attention = static_cast<double>(config.q_dim());
   const auto t = static_cast<double>(rows);
-  const auto most = static_cast<double>(by_chunk_ ? std::min(rows, budget_of(0)) : rows);
+  const auto most = static_cast<double>(by_chunk_ ? std::min(rows, own().budget_of(0)) : rows);
   return t * linear + (most * most + 2 * most * (t - most)) * attention;
 }
 

@@ -34,18 +34,31 @@ struct PrefillProgress {
   double fraction = 0;  // of the multiply-adds
 };
 
+// A cache to be made: what it retains of every layer, and who looks on.
+struct PrefillTarget {
+  ScoreRecipe recipe;
+  std::span<const std::int64_t> layer_budgets;  // [num_layers]
+  CacheManager* cache = nullptr;
+  PrefillProbe* probe = nullptr;
+
+  std::int64_t budget_of(std::int64_t layer) const {
+    return layer_budgets[static_cast<std::size_t>(layer)];
+  }
+  bool keeps_all(std::int64_t layer) const { return budget_of(layer) >= cache->shape().prompt_len; }
+};
+
 // What a prefill needs to know. References outlive the context.
 struct PrefillRequest {
   const ModelConfig* config = nullptr;
   const DeviceModel* model = nullptr;
   std::span<const std::int32_t> prompt;
-  ScoreRecipe recipe;
-  std::span<const std::int64_t> layer_budgets;  // [num_layers]
-  std::int64_t most_rows = 0;                   // that a cache may be asked to hold
+  // One at least. Where layers are cut when they have seen the whole prompt there may be several:
+  // each gets what it would alone.
+  std::span<const PrefillTarget> targets;
+  std::int64_t most_rows = 0;  // that a cache may be asked to hold
   std::int64_t chunk_len = 0;
   std::int64_t key_block_len = 0;
   bool all_rows = false;
-  PrefillProbe* probe = nullptr;
   const std::function<void(const PrefillProgress&)>* on_progress = nullptr;
 };
 
@@ -62,26 +75,27 @@ class PrefillContext {
   // `inverse_freq` [1, head_dim / 2] f32; `bridge` holds the embedded prompt, or has room for one
   // chunk.
   PrefillContext(Backend& backend, const PrefillRequest& request, DeviceView inverse_freq,
-                 HiddenBridge& bridge, CacheManager& cache);
+                 HiddenBridge& bridge);
 
   std::int64_t num_layers() const { return request_.config->num_layers; }
-  std::int64_t prompt_len() const { return cache_->shape().prompt_len; }
+  std::int64_t prompt_len() const { return own().cache->shape().prompt_len; }
   std::int64_t chunk_len() const { return request_.chunk_len; }
 
-  // Full KV of the layer and its observation queries.
+  // Full KV of the layer and the observation queries of all targets.
   Result<ActiveLayer> open_layer(std::int64_t layer);
   Result<LayerWorkspace> open_workspace(std::int64_t layer, std::int64_t chunk_len, Mlp mlp);
   // Runs the chunk through the layer, in its slot of the bridge. kCancelled if asked to stop.
   Status forward_chunk(std::int64_t layer, const Chunk& chunk, ActiveLayer& active,
                        LayerWorkspace& workspace);
-  // The layer has seen the whole prompt; scores keys `key_block_len` at a time.
+  // The layer has seen the whole prompt: every target takes its share of it. Scores keys
+  // `key_block_len` at a time.
   Status compress_and_commit(std::int64_t layer, ActiveLayer active, std::int64_t key_block_len);
   std::int64_t key_block_len() const { return request_.key_block_len; }
 
   // --- for a schedule that takes each chunk through all layers ---
 
   // Queries that score, where the chunk has as many.
-  std::int64_t window_len() const { return request_.recipe.window_len; }
+  std::int64_t window_len() const { return own().recipe.window_len; }
   // Every layer's cache, empty.
   Status open_caches();
   // The bridge holds this chunk from now on.
@@ -101,10 +115,10 @@ class PrefillContext {
   bool only_last_row(std::int64_t layer) const {
     return layer == num_layers() - 1 && !request_.all_rows;
   }
-  bool keeps_all(std::int64_t layer) const { return budget_of(layer) >= prompt_len(); }
-  std::int64_t budget_of(std::int64_t layer) const {
-    return request_.layer_budgets[static_cast<std::size_t>(layer)];
-  }
+  // The one target, where each chunk goes through all layers; else the first.
+  const PrefillTarget& own() const { return request_.targets.front(); }
+  // The last target that evicts nothing of the layer; null if all evict.
+  const PrefillTarget* last_keeper(std::int64_t layer) const;
   Status check_cancelled() const;
   Status forward(std::int64_t layer, const Chunk& chunk, LayerKv& kv,
                  const DecoderLayer::Window& window, LayerWorkspace& workspace);
@@ -118,7 +132,6 @@ class PrefillContext {
   PrefillRequest request_;
   DeviceView inverse_freq_;
   HiddenBridge* bridge_;
-  CacheManager* cache_;
   bool by_chunk_ = false;  // each chunk goes through all layers
   double compress_seconds_ = 0;
 };

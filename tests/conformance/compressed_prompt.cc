@@ -129,8 +129,8 @@ std::vector<Kept> compress_prompt(Device& device, const Prompt& prompt, const Se
   Compressor compressor(device.backend(), recipe, prompt.shape.num_kv_heads * prompt.group,
                         key_block_len, &collector);
   for (std::size_t layer = 0; layer < kept.size(); ++layer) {
-    ActiveLayer active = fill_active(device, cache, prompt.layers[layer], recipe.window_len);
-    const Status status = compressor.compress_and_commit(std::move(active), budgets[layer], cache);
+    const ActiveLayer active = fill_active(device, cache, prompt.layers[layer], recipe.window_len);
+    const Status status = compressor.compress_and_commit(active, budgets[layer], cache);
     EXPECT_TRUE(status.ok());
     const CompactLayer& committed = cache.layer(static_cast<std::int64_t>(layer));
     read_positions(device, committed, kept[layer]);
