@@ -70,7 +70,17 @@ struct PlanReport {
   std::vector<TimelineEntry> timeline;
 };
 
-struct RunReport {
+// What came after the prompt.
+struct Generation {
+  double decode_seconds = 0;        // from the first token on
+  double decode_steps_seconds = 0;  // of it, in the model: no sampling, no text
+  std::int64_t generated_tokens = 0;
+  std::string stop_reason;  // eos, length, cancelled
+  std::vector<std::int32_t> tokens;
+  std::string text;
+};
+
+struct RunReport : Generation {
   PlanReport plan;      // made before the run
   MemoryReport memory;  // measured by the ledger
   std::vector<LayerRetention> layers;
@@ -80,12 +90,6 @@ struct RunReport {
   double prefill_seconds = 0;           // embedding to first logits, compression included
   double compress_seconds = 0;          // scoring, selection and packing
   double ttft_seconds = 0;              // request to first token: plan, reserve, prefill, sampling
-  double decode_seconds = 0;            // from the first token on
-  double decode_steps_seconds = 0;      // of it, in the model: no sampling, no text
-  std::int64_t generated_tokens = 0;
-  std::string stop_reason;  // eos, length, cancelled
-  std::vector<std::int32_t> tokens;
-  std::string text;
 };
 
 // One JSON object; keys are documented in docs/report.md and shared by both.

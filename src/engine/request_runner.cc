@@ -1,12 +1,11 @@
 #include "engine/request_runner.h"
 
-#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <string>
 
 #include "engine/digest.h"
-#include "engine/sampler.h"
+#include "engine/generator.h"
 #include "memory/process_probe.h"
 
 namespace tidekv {
@@ -14,11 +13,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
+double seconds_between(Clock::time_point begin, Clock::time_point end) {
+  return std::chrono::duration<double>(end - begin).count();
 }
 
-Status check_token_ids(const std::vector<std::int32_t>& prompt, std::int64_t vocab_size) {
+double seconds_since(Clock::time_point start) { return seconds_between(start, Clock::now()); }
+
+}  // namespace
+
+Status check_token_ids(std::span<const std::int32_t> prompt, std::int64_t vocab_size) {
   for (std::size_t index = 0; index < prompt.size(); ++index) {
     if (prompt[index] < 0 || prompt[index] >= vocab_size) {
       return Error{ErrorCode::kInvalidArgument, "prompt token " + std::to_string(index) + " is " +
@@ -29,77 +32,6 @@ Status check_token_ids(const std::vector<std::int32_t>& prompt, std::int64_t voc
   }
   return Ok{};
 }
-
-// The token loop: sample, show, feed back. Owns nothing of the prefill.
-class Generator {
- public:
-  Generator(const RunContext& context, const Request& request, const Callbacks& callbacks,
-            std::int64_t max_new_tokens)
-      : context_(&context),
-        request_(&request),
-        callbacks_(&callbacks),
-        max_new_tokens_(max_new_tokens),
-        sampler_(request.sampling, context.model.config->vocab_size),
-        detokenizer_(*context.tokenizer) {
-    history_.reserve(request.prompt.size() + static_cast<std::size_t>(max_new_tokens));
-    history_ = request.prompt;
-  }
-
-  // From the logits of the prompt's last token to the end of generation.
-  Status run(Session& session, Clock::time_point request_start, RunReport& report) {
-    report.stop_reason = "length";
-    for (std::int64_t count = 0; count < max_new_tokens_; ++count) {
-      TIDEKV_ASSIGN(const std::int32_t token, sampler_.sample(session.logits(), history_));
-      if (count == 0) {
-        report.ttft_seconds = seconds_since(request_start);
-      }
-      report.tokens.push_back(token);
-      history_.push_back(token);
-      if (is_end(token) && !request_->ignore_eos) {
-        report.stop_reason = "eos";
-        break;
-      }
-      show(detokenizer_.next(token), report);
-      if (count + 1 == max_new_tokens_) {
-        break;
-      }
-      const Clock::time_point step_start = Clock::now();
-      const Status decoded = session.decode(token);
-      report.decode_steps_seconds += seconds_since(step_start);
-      if (!decoded.ok() && decoded.error().code == ErrorCode::kCancelled) {
-        report.stop_reason = "cancelled";
-        break;
-      }
-      TIDEKV_TRY(decoded);
-    }
-    show(detokenizer_.finish(), report);
-    report.generated_tokens = static_cast<std::int64_t>(report.tokens.size());
-    return Ok{};
-  }
-
- private:
-  bool is_end(std::int32_t token) const {
-    const auto& ends = context_->model.config->eos_token_ids;
-    return std::find(ends.begin(), ends.end(), token) != ends.end();
-  }
-  void show(const std::string& text, RunReport& report) const {
-    if (text.empty()) {
-      return;
-    }
-    report.text += text;
-    if (callbacks_->on_text) {
-      callbacks_->on_text(text);
-    }
-  }
-
-  const RunContext* context_;
-  const Request* request_;
-  const Callbacks* callbacks_;
-  std::int64_t max_new_tokens_;
-  Sampler sampler_;
-  Detokenizer detokenizer_;
-  std::vector<std::int32_t> history_;
-};
 
 std::function<void(const PrefillProgress&)> progress_callback(const Callbacks& callbacks,
                                                               std::int64_t prompt_len) {
@@ -114,8 +46,6 @@ std::function<void(const PrefillProgress&)> progress_callback(const Callbacks& c
                            .prompt_len = prompt_len});
   };
 }
-
-}  // namespace
 
 Result<RunReport> run_request(const RunContext& context, const Request& request,
                               const Callbacks& callbacks) {
@@ -143,7 +73,10 @@ Result<RunReport> run_request(const RunContext& context, const Request& request,
   resolved.session.probe = digests ? &*digests : nullptr;
   resolved.session.on_progress = progress_callback(callbacks, prompt_len);
   TIDEKV_ASSIGN(const auto session, Session::create(*backend, resolved.session));
-  Generator generator(context, request, callbacks, resolved.max_new_tokens);
+  Generator generator(*model.config, *context.tokenizer, request.prompt,
+                      {.sampling = request.sampling,
+                       .max_new_tokens = resolved.max_new_tokens,
+                       .ignore_eos = request.ignore_eos});
   TIDEKV_TRY(backend->reserve(plan.memory));
 
   const Clock::time_point prefill_start = Clock::now();
@@ -151,17 +84,18 @@ Result<RunReport> run_request(const RunContext& context, const Request& request,
   report.prefill_seconds = seconds_since(prefill_start);
   report.compress_seconds = session->compress_seconds();
   report.layers = retention_of(session->cache());
-  const std::int64_t cache_bytes = final_cache_bytes(session->cache());
+  const std::int64_t cache_bytes = final_cache_bytes(*session);
   if (callbacks.on_prefill_done) {
     callbacks.on_prefill_done(report.layers);
   }
 
-  const Clock::time_point decode_start = Clock::now();
   if (resolved.session.growth_len > 0) {
     TIDEKV_TRY(session->open_decode());
   }
-  TIDEKV_TRY(generator.run(*session, start, report));
-  report.decode_seconds = seconds_since(decode_start);
+  TIDEKV_ASSIGN(static_cast<Generation&>(report), generator.run(*session, callbacks.on_text));
+  if (report.generated_tokens > 0) {
+    report.ttft_seconds = seconds_between(start, generator.first_token_time());
+  }
 
   const Accountant& accountant = backend->accountant();
   report.memory = memory_report(accountant.peak(), cache_bytes, backend->reserved_bytes());
