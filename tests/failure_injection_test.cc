@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/request_runner.h"
+#include "engine/sweep_runner.h"
 #include "system/allocation_hooks.h"
 #include "system/model_run.h"
 #include "tidekv/engine.h"
@@ -76,6 +76,32 @@ TEST(FailureInjection, EveryDeviceAllocationMayFail) {
     request.prefill.method = method;
     expect_every_device_allocation_may_fail(request);
   }
+}
+
+TEST(FailureInjection, EveryDeviceAllocationOfASweepMayFail) {
+  const ModelFolder model("tests/data/models/toy2");
+  const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(kToyFolder).value();
+  ThreadPool pool(2);
+  RunContext context{model.context(*available_backends().front(), 2), tokenizer.get(), &pool};
+  const Request one = toy_request();
+  SweepRequest request;
+  request.prompt = one.prompt;
+  request.prefill = one.prefill;
+  request.sampling = one.sampling;
+  request.targets = {{"tidekv-snap", 64}, {"full", 64}, {"tova", 40}, {"pyramidkv", 140}};
+  ASSERT_TRUE(run_sweep(context, request, {}).ok());
+  std::int64_t failures = 0;
+  for (bool ok = false; !ok; ++failures) {
+    context.fail_allocation = failures;
+    const std::int64_t before = live_allocations();
+    {
+      const Result<SweepReport> report = run_sweep(context, request, {});
+      ok = report.ok();
+      EXPECT_TRUE(ok || report.error().code == ErrorCode::kOutOfMemory);
+    }
+    EXPECT_EQ(live_allocations(), before) << "allocation " << failures;
+  }
+  EXPECT_GT(failures, 50);
 }
 
 void expect_every_operator_new_may_fail(const Request& request) {

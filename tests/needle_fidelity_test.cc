@@ -35,6 +35,11 @@ TEST_P(ScheduleFidelity, NeedleByChunksIsTheFullCacheUnlessItEvicts) {
   }
 }
 
+TEST_P(ScheduleFidelity, NeedleSweepEqualsARequestForEachTarget) {
+  expect_sweep_equals_requests(
+      kNeedle, {{"tidekv-snap", 64}, {"full", 64}, {"pyramidkv", 256}, {"tidekv-ada", 256}});
+}
+
 INSTANTIATE_TEST_SUITE_P(Backends, ScheduleFidelity, every_backend_and_type(), name_of_case);
 
 }  // namespace

@@ -59,6 +59,21 @@ TEST_P(ScheduleFidelity, EverySelectorRetainsTheSameDelayedAndMatched) {
   }
 }
 
+// Every method, with budgets that keep little, some, all but one and all of the prompt: targets
+// look at windows of different lengths, and some keep all of a layer of which others evict.
+TEST_P(ScheduleFidelity, SweepEqualsARequestForEachTarget) {
+  std::vector<SweepTarget> targets;
+  for (const Method& method : all_methods()) {
+    for (const std::int64_t budget :
+         {std::int64_t{33}, kToy.budget, kToy.prompt_len - 1, kToy.prompt_len}) {
+      if (method.chooses_at_layer_end()) {
+        targets.push_back({method.name, budget});
+      }
+    }
+  }
+  expect_sweep_equals_requests(kToy, targets);
+}
+
 // Otherwise the tests above could pass with a compressor that keeps everything.
 TEST_P(ScheduleFidelity, TheReferenceReallyEvicts) {
   const ModelFolder model(kToy.model);

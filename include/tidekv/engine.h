@@ -21,6 +21,7 @@
 #include "tidekv/memory_report.h"
 #include "tidekv/options.h"
 #include "tidekv/result.h"
+#include "tidekv/sweep.h"
 
 namespace tidekv {
 
@@ -75,6 +76,8 @@ struct Callbacks {
   std::function<void(const std::vector<LayerRetention>&)> on_prefill_done;
   // Generated text as it becomes complete UTF-8.
   std::function<void(std::string_view)> on_text;
+  // Of a sweep: cache `index` of `count` is about to be continued.
+  std::function<void(std::size_t index, std::size_t count)> on_cache;
   // Set to true from anywhere to stop within one chunk or token; the request then ends with
   // kCancelled during prefill, or with what was generated so far.
   const std::atomic<bool>* cancel = nullptr;
@@ -110,6 +113,16 @@ class Engine {
 
   // Plans, reserves, runs. kDoesNotFit before any work if the plan exceeds the limit.
   Result<RunReport> generate(const Request& request, const Callbacks& callbacks) const;
+
+  // One prefill for many methods and budgets (tidekv/sweep.h): what sweep() will need, and what
+  // each target alone would.
+  Result<SweepPlan> plan_sweep(const PrefillOptions& options,
+                               const std::vector<SweepTarget>& targets,
+                               std::int64_t prompt_len) const;
+
+  // Plans, reserves, prefills once, continues every cache. All or nothing: stopped in between it
+  // ends with kCancelled. Calls on_progress and on_cache.
+  Result<SweepReport> sweep(const SweepRequest& request, const Callbacks& callbacks) const;
 
  private:
   class Impl;

@@ -6,7 +6,8 @@
 
 #include "engine/chat_source.h"
 #include "engine/model_source.h"
-#include "engine/request_runner.h"
+#include "engine/sweep_planner.h"
+#include "engine/sweep_runner.h"
 #include "engine/turn_marks.h"
 #include "engine/values_not_exceptions.h"
 #include "io/tensor_values.h"
@@ -185,6 +186,20 @@ Result<PlanReport> Engine::plan(const PrefillOptions& options, std::int64_t prom
 Result<RunReport> Engine::generate(const Request& request, const Callbacks& callbacks) const {
   return values_not_exceptions(
       [&] { return run_request(impl_->run_context(), request, callbacks); });
+}
+
+Result<SweepPlan> Engine::plan_sweep(const PrefillOptions& options,
+                                     const std::vector<SweepTarget>& targets,
+                                     std::int64_t prompt_len) const {
+  return values_not_exceptions([&]() -> Result<SweepPlan> {
+    TIDEKV_ASSIGN(PlannedSweep planned,
+                  tidekv::plan_sweep(impl_->model_context(), options, targets, prompt_len));
+    return std::move(planned.report);
+  });
+}
+
+Result<SweepReport> Engine::sweep(const SweepRequest& request, const Callbacks& callbacks) const {
+  return values_not_exceptions([&] { return run_sweep(impl_->run_context(), request, callbacks); });
 }
 
 Result<PlanReport> plan_shape(const std::string& shape, const EngineOptions& engine_options,

@@ -54,6 +54,10 @@ std::vector<Method> all_methods() {
   return methods;
 }
 
+Method under_layer_major(const Method& method) {
+  return {method.name, entry_of(schedule_entries(), "layer-major"), method.selector};
+}
+
 Result<Method> find_method(const std::string& name) {
   std::string names;
   for (const Method& method : all_methods()) {

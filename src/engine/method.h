@@ -31,6 +31,9 @@ struct Method {
 
 std::vector<Method> all_methods();
 
+// The same choice of tokens in layer-major order.
+Method under_layer_major(const Method& method);
+
 // The error lists the names.
 Result<Method> find_method(const std::string& name);
 

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tidekv/memory_report.h"
+#include "tidekv/sweep.h"
 
 namespace tidekv {
 namespace {
@@ -34,6 +35,19 @@ Json formula_json(const FormulaReport& formula) {
           {"eq9_total_bytes", formula.eq9_total_bytes}};
 }
 
+void add_memory(const MemoryReport& memory, Json& json) {
+  json["peak_bytes"] = memory.peak_bytes;
+  json["weights_bytes"] = memory.weights_bytes;
+  json["final_cache_bytes"] = memory.final_cache_bytes;
+  json["transient_bytes"] = memory.transient_bytes;
+  json["reserved_bytes"] = memory.reserved_bytes;
+  Json components = Json::object();
+  for (const auto& [name, bytes] : memory.components) {
+    components[name] = bytes;
+  }
+  json["components"] = std::move(components);
+}
+
 // The keys that a plan and a run share. `memory` and `layers` are the plan's or the run's own.
 Json shared_json(const PlanReport& plan, const MemoryReport& memory,
                  const std::vector<LayerRetention>& layers) {
@@ -47,16 +61,7 @@ Json shared_json(const PlanReport& plan, const MemoryReport& memory,
   json["max_new_tokens"] = plan.max_new_tokens;
   json["fits"] = plan.fits;
   json["max_prompt_len"] = plan.max_prompt_len;
-  json["peak_bytes"] = memory.peak_bytes;
-  json["weights_bytes"] = memory.weights_bytes;
-  json["final_cache_bytes"] = memory.final_cache_bytes;
-  json["transient_bytes"] = memory.transient_bytes;
-  json["reserved_bytes"] = memory.reserved_bytes;
-  Json components = Json::object();
-  for (const auto& [name, bytes] : memory.components) {
-    components[name] = bytes;
-  }
-  json["components"] = std::move(components);
+  add_memory(memory, json);
   json["formula"] = formula_json(plan.formula);
   json["layers"] = layers_json(layers);
   return json;
@@ -82,6 +87,32 @@ Json digests_json(const std::vector<LayerDigest>& digests) {
   return array;
 }
 
+void add_generation(const Generation& generation, Json& json) {
+  json["decode_seconds"] = generation.decode_seconds;
+  json["decode_steps_seconds"] = generation.decode_steps_seconds;
+  json["generated_tokens"] = generation.generated_tokens;
+  json["stop_reason"] = generation.stop_reason;
+  json["tokens"] = generation.tokens;
+  json["text"] = generation.text;
+}
+
+Json target_json(const SweepPlan& plan, const TargetReport& report, std::size_t index) {
+  const PlanReport& alone = plan.alone[index];
+  Json json = {{"method", alone.method},
+               {"budget", alone.budget},
+               {"cache", plan.cache_of[index]},
+               {"alone_chunk_len", alone.chunk_len},
+               {"alone_peak_bytes", alone.memory.peak_bytes},
+               {"alone_final_cache_bytes", alone.memory.final_cache_bytes},
+               {"alone_transient_bytes", alone.memory.transient_bytes},
+               {"layers", layers_json(report.layers)}};
+  add_generation(report, json);
+  if (!report.digests.empty()) {
+    json["digests"] = digests_json(report.digests);
+  }
+  return json;
+}
+
 // Text that is not UTF-8 (a path, a model's odd bytes) is shown with U+FFFD instead of failing.
 std::string dump(const Json& json) {
   return json.dump(kIndent, ' ', false, Json::error_handler_t::replace);
@@ -100,14 +131,27 @@ std::string to_json(const RunReport& report) {
   json["prefill_seconds"] = report.prefill_seconds;
   json["compress_seconds"] = report.compress_seconds;
   json["ttft_seconds"] = report.ttft_seconds;
-  json["decode_seconds"] = report.decode_seconds;
-  json["decode_steps_seconds"] = report.decode_steps_seconds;
-  json["generated_tokens"] = report.generated_tokens;
-  json["stop_reason"] = report.stop_reason;
-  json["tokens"] = report.tokens;
-  json["text"] = report.text;
+  add_generation(report, json);
   if (!report.digests.empty()) {
     json["digests"] = digests_json(report.digests);
+  }
+  return dump(json);
+}
+
+std::string to_json(const SweepReport& report) {
+  Json json = {{"schema_version", kSchemaVersion},
+               {"prompt_len", report.plan.prompt_len},
+               {"chunk_len", report.plan.chunk_len},
+               {"max_new_tokens", report.plan.max_new_tokens},
+               {"num_caches", report.plan.num_caches}};
+  add_memory(report.memory, json);
+  json["planned_peak_bytes"] = report.plan.memory.peak_bytes;
+  json["process_peak_bytes"] = report.process_peak_bytes;
+  json["prefill_seconds"] = report.prefill_seconds;
+  json["compress_seconds"] = report.compress_seconds;
+  json["targets"] = Json::array();
+  for (std::size_t index = 0; index < report.targets.size(); ++index) {
+    json["targets"].push_back(target_json(report.plan, report.targets[index], index));
   }
   return dump(json);
 }

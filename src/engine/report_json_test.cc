@@ -21,7 +21,7 @@ PlanReport example_plan() {
                  .transient_bytes = 35,
                  .reserved_bytes = 70,
                  .components = {{"weights", 40}, {"full_kv", 60}}};
-  plan.layers = {{64, 300}, {32, 300}};
+  plan.layers = {{64, 300, {}}, {32, 300, {}}};
   return plan;
 }
 

@@ -8,8 +8,6 @@
 namespace tidekv {
 namespace {
 
-constexpr std::int64_t kLargestAutoChunk = 2048;
-
 DType compute_dtype(const ModelContext& model, ComputeType type) {
   if (type == ComputeType::kAuto) {
     const DType weights = model.config->dtype.value_or(model.weights->embedding.dtype);

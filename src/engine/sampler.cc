@@ -45,6 +45,11 @@ Status check_sampling_options(const SamplingOptions& options) {
   return Ok{};
 }
 
+SamplingOptions with_own_seed(SamplingOptions options) {
+  options.seed = static_cast<std::int64_t>(seed_of(options) & INT64_MAX);
+  return options;
+}
+
 Sampler::Sampler(const SamplingOptions& options, std::int64_t vocab_size)
     : options_(options),
       random_(seed_of(options)),

@@ -42,6 +42,9 @@ class Sampler {
   std::vector<bool> penalised_;
 };
 
+// The same options with a seed drawn now where they name none: several samplers then agree.
+SamplingOptions with_own_seed(SamplingOptions options);
+
 // Refuses values outside their range, naming the flag.
 Status check_sampling_options(const SamplingOptions& options);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <deque>
 #include <iostream>
 #include <numeric>
 #include <utility>
@@ -119,7 +120,13 @@ Status decode_tokens(Session& session, const RunSetup& setup, std::int64_t count
       }
     }
   }
+  capture.last_logits.assign(session.logits().begin(), session.logits().end());
   return Ok{};
+}
+
+std::int64_t prefix_len(const SelectorEntry& selector, const SelectorOptions& options,
+                        std::int64_t prompt_len) {
+  return prompt_len - selector.create(options)->score_recipe().num_recent;
 }
 
 Status run(const ModelContext& model, const std::vector<std::int32_t>& prompt,
@@ -130,9 +137,9 @@ Status run(const ModelContext& model, const std::vector<std::int32_t>& prompt,
   ThreadPool pool(setup.num_threads);
   const auto backend = setup.backend->create({.pool = &pool});
   capture.layers.resize(static_cast<std::size_t>(model.config->num_layers));
-  const ScoreRecipe recipe =
-      request.session.method.selector->create(request.session.selector)->score_recipe();
-  CaptureProbe probe(*backend, capture.layers, prompt_len - recipe.num_recent);
+  CaptureProbe probe(
+      *backend, capture.layers,
+      prefix_len(*request.session.method.selector, request.session.selector, prompt_len));
   request.session.probe = setup.capture_layers ? &probe : nullptr;
   TIDEKV_ASSIGN(const auto session, Session::create(*backend, request.session));
   TIDEKV_TRY(backend->reserve(plan.memory));
@@ -146,6 +153,55 @@ Status run(const ModelContext& model, const std::vector<std::int32_t>& prompt,
   capture.measured_peak = backend->accountant().peak();
   capture.reserved_bytes = backend->reserved_bytes();
   EXPECT_EQ(capture.planned_peak, capture.measured_peak) << "plan and run differ";
+  return Ok{};
+}
+
+// Adds a probe for every cache of the sweep.
+std::deque<CaptureProbe> watch_caches(Backend& backend, SessionOptions& session,
+                                      std::vector<RunCapture>& captures) {
+  std::deque<CaptureProbe> probes;
+  const auto watch = [&](const SelectorEntry& selector, const SelectorOptions& options) {
+    RunCapture& capture = captures[probes.size()];
+    capture.layers.resize(static_cast<std::size_t>(session.config->num_layers));
+    probes.emplace_back(backend, capture.layers, prefix_len(selector, options, session.prompt_len));
+    return &probes.back();
+  };
+  session.probe = watch(*session.method.selector, session.selector);
+  for (CacheChoice& choice : session.more_caches) {
+    choice.probe = watch(*choice.selector, choice.options);
+  }
+  return probes;
+}
+
+Status sweep(const ModelContext& model, const std::vector<std::int32_t>& prompt,
+             const RunSetup& setup, const std::vector<SweepTarget>& targets,
+             std::vector<RunCapture>& captures) {
+  const auto prompt_len = static_cast<std::int64_t>(prompt.size());
+  TIDEKV_ASSIGN(PlannedSweep planned, plan_sweep(model, setup.options, targets, prompt_len));
+  ThreadPool pool(setup.num_threads);
+  const auto backend = setup.backend->create({.pool = &pool});
+  std::vector<RunCapture> caches(planned.report.num_caches);
+  SessionOptions& options = planned.request.session;
+  const std::deque<CaptureProbe> probes = watch_caches(*backend, options, caches);
+  TIDEKV_ASSIGN(const auto session, Session::create(*backend, options));
+  TIDEKV_TRY(backend->reserve(planned.memory));
+  TIDEKV_TRY(session->prefill(prompt));
+  if (options.growth_len > 0) {
+    TIDEKV_TRY(session->open_decode());
+  }
+  for (std::size_t cache = 0; cache < caches.size(); ++cache) {
+    session->continue_from(cache);
+    caches[cache].prefill_logits.assign(session->logits().begin(), session->logits().end());
+    TIDEKV_TRY(
+        decode_tokens(*session, setup, planned.request.max_new_tokens, *backend, caches[cache]));
+    caches[cache].planned_peak = planned.memory.peak;
+    caches[cache].measured_peak = backend->accountant().peak();
+    caches[cache].reserved_bytes = backend->reserved_bytes();
+  }
+  EXPECT_EQ(planned.memory.peak, backend->accountant().peak()) << "plan and run differ";
+  for (const std::size_t cache : planned.report.cache_of) {
+    captures.push_back(caches[cache]);
+  }
   return Ok{};
 }
 
@@ -163,6 +219,19 @@ RunCapture run_model(const ModelFolder& model, const std::vector<std::int32_t>& 
     ADD_FAILURE() << status.error().message;
   }
   return capture;
+}
+
+std::vector<RunCapture> run_model_sweep(const ModelFolder& model,
+                                        const std::vector<std::int32_t>& prompt,
+                                        const RunSetup& setup,
+                                        const std::vector<SweepTarget>& targets) {
+  std::vector<RunCapture> captures;
+  const Status status =
+      sweep(model.context(*setup.backend, setup.num_threads), prompt, setup, targets, captures);
+  if (!status.ok()) {
+    ADD_FAILURE() << status.error().message;
+  }
+  return captures;
 }
 
 std::vector<std::int32_t> random_prompt(std::int64_t prompt_len, std::int64_t vocab_size,
@@ -198,7 +267,10 @@ std::string first_difference(const RunCapture& a, const RunCapture& b) {
   if (a.prefill_logits != b.prefill_logits) {
     return "logits";
   }
-  return a.tokens != b.tokens ? "greedy tokens" : "";
+  if (a.tokens != b.tokens) {
+    return "greedy tokens";
+  }
+  return a.last_logits != b.last_logits ? "logits of the last token" : "";
 }
 
 std::vector<const BackendEntry*> available_backends() {

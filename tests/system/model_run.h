@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backend/registry.h"
-#include "engine/planner.h"
+#include "engine/sweep_planner.h"
 #include "model/model_file.h"
 
 namespace tidekv::testing {
@@ -50,6 +50,7 @@ struct RunCapture {
   std::vector<LayerCapture> layers;
   std::vector<float> prefill_logits;
   std::vector<std::int32_t> tokens;  // greedy
+  std::vector<float> last_logits;    // of which the last token was chosen
   ComponentBytes planned_peak;
   ComponentBytes measured_peak;
   std::int64_t reserved_bytes = 0;
@@ -69,6 +70,12 @@ struct RunSetup {
 // capture.
 RunCapture run_model(const ModelFolder& model, const std::vector<std::int32_t>& prompt,
                      const RunSetup& setup);
+
+// The same for every target of one sweep, whose prefill they share. The peaks are the sweep's.
+std::vector<RunCapture> run_model_sweep(const ModelFolder& model,
+                                        const std::vector<std::int32_t>& prompt,
+                                        const RunSetup& setup,
+                                        const std::vector<SweepTarget>& targets);
 
 // Deterministic token ids in [first_id, vocab).
 std::vector<std::int32_t> random_prompt(std::int64_t prompt_len, std::int64_t vocab_size,

@@ -54,6 +54,22 @@ class ScheduleFidelity : public ::testing::TestWithParam<std::tuple<std::string,
     return random_prompt(fidelity.prompt_len, model.config().vocab_size, 7);
   }
 
+  // One sweep over the targets equals a request for each, bit for bit.
+  void expect_sweep_equals_requests(const FidelityCase& fidelity,
+                                    const std::vector<SweepTarget>& targets) const {
+    const ModelFolder model(fidelity.model);
+    const std::vector<std::int32_t> ids = prompt(fidelity, model);
+    RunSetup run = setup(fidelity);
+    const std::vector<RunCapture> swept = run_model_sweep(model, ids, run, targets);
+    ASSERT_EQ(swept.size(), targets.size());
+    for (std::size_t index = 0; index < targets.size(); ++index) {
+      run.options.method = targets[index].method;
+      run.options.budget = targets[index].budget;
+      EXPECT_EQ(first_difference(run_model(model, ids, run), swept[index]), "")
+          << run.options.method << " " << run.options.budget;
+    }
+  }
+
   void expect_independent_of_schedule(const FidelityCase& fidelity) const {
     const ModelFolder model(fidelity.model);
     const std::vector<std::int32_t> ids = prompt(fidelity, model);
