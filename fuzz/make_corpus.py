@@ -563,6 +563,49 @@ def ranks():
     return b"".join(base64.b64encode(token) + b" %d\n" % i for i, token in enumerate(tokens))
 
 
+def prompt_lines():
+    valid = [
+        {"prompt": "The sky is", "answer": "blue", "id": "a"},
+        {"tokens": [1, 2, 258], "answer": ["x", "Y"], "id": 7, "prefix": " so"},
+        {"messages": [{"role": "system", "content": ""}, {"role": "user", "content": "caf\u00e9"}],
+         "prefix": "It", "answer": None},
+    ]
+    write("prompt_lines", "valid", "".join(compact(line) + "\n" for line in valid))
+    write("prompt_lines", "valid_crlf",
+          "\r\n".join(compact(line) for line in valid) + "\r\n \t\r\n")
+    write("prompt_lines", "valid_escapes",
+          '{"prompt":"\\u0000\\n\\ud83d\\ude0a","answer":["\\u00e9"]}')
+    broken = {
+        "empty": "\n \n\r\n",
+        "truncated": compact(valid[0]) + '\n{"prompt": "The',
+        "array": '["prompt"]',
+        "duplicate": '{"prompt":"a","prompt":"b"}',
+        "two_prompts": '{"prompt":"a","tokens":[1]}',
+        "no_prompt": '{"answer":"a"}',
+        "unknown_key": '{"prompt":"a","anwser":"b"}',
+        "empty_prompt": '{"prompt":""}',
+        "no_tokens": '{"tokens":[]}',
+        "negative_id": '{"tokens":[-1]}',
+        "huge_id": '{"tokens":[259]}',
+        "real_id": '{"tokens":[1.5]}',
+        "overflowing_id": '{"tokens":[99999999999999999999]}',
+        "message_of_text": '{"messages":["hi"]}',
+        "message_without_role": '{"messages":[{"content":"hi"}]}',
+        "message_with_name": '{"messages":[{"role":"user","content":"hi","name":"x"}]}',
+        "no_messages": '{"messages":[]}',
+        "empty_answer": '{"prompt":"a","answer":""}',
+        "answer_of_nothing": '{"prompt":"a","answer":[]}',
+        "answer_of_numbers": '{"prompt":"a","answer":[1]}',
+        "id_of_array": '{"prompt":"a","id":[1]}',
+        "deep": '{"prompt":' + "[" * 500,
+        "not_utf8": b'{"prompt":"\xff"}',
+        "lone_surrogate": '{"prompt":"\\ud800"}',
+        "zero_byte": b'{"prompt":"a"}\n{"prompt":"a\0"}',
+    }
+    for name, data in broken.items():
+        write("prompt_lines", name, data)
+
+
 if __name__ == "__main__":
     safetensors()
     gguf()
@@ -572,3 +615,4 @@ if __name__ == "__main__":
     tokenizer()
     chat_template()
     tokenizer_model()
+    prompt_lines()

@@ -44,7 +44,7 @@ TEST_F(Cli, PrintsVersionAndHelpOnStdout) {
   const Outcome help = run({"--help"});
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_THAT(help.out, HasSubstr("Exit codes"));
-  for (const char* command : {"run", "plan", "inspect", "tokenize", "bench"}) {
+  for (const char* command : {"run", "plan", "inspect", "tokenize", "bench", "sweep"}) {
     EXPECT_THAT(help.out, HasSubstr(command));
     const Outcome own = run({command, "--help"});
     EXPECT_EQ(own.exit_code, 0);

@@ -22,6 +22,7 @@
 #include "exit_codes.h"
 #include "flags.h"
 #include "interrupt.h"
+#include "list_flags.h"
 #include "output.h"
 #include "text_layout.h"
 #include "tidekv/engine.h"
@@ -36,23 +37,6 @@ constexpr const char* kFooter =
     "Lists: 512,1K or -p 512 -p 1K; ranges 128-512, 128-512+128, 512-8K*2.\n"
     "Times are of the model alone: no tokenizing, no sampling. The peak is the ledger's, planned\n"
     "and measured alike; the process peak is the system's and counts mapped file pages too.";
-
-// A list flag: what was given replaces the default, and is given again to add to it.
-template <typename Value>
-struct List {
-  std::vector<Value> values;
-  bool given = false;
-
-  void add(const std::vector<Value>& more) {
-    if (!given) {
-      values.clear();
-    }
-    given = true;
-    values.insert(values.end(), more.begin(), more.end());
-  }
-};
-
-using Numbers = List<std::int64_t>;
 
 class BenchCommand final : public Command {
  public:
@@ -98,40 +82,6 @@ class BenchCommand final : public Command {
   std::size_t num_all_ = 0;
 };
 
-void add_numbers(Flags& flags, const FlagText& flag, Numbers& target, IntegerRange range) {
-  const std::string shown =
-      target.values.empty() ? "" : fmt::format("{}", fmt::join(target.values, ","));
-  flags.repeated(flag, shown, [&target, range](const std::string& text) -> Status {
-    TIDEKV_ASSIGN(const std::vector<std::int64_t> numbers, parse_number_list(text, range));
-    target.add(numbers);
-    return Ok{};
-  });
-}
-
-// A list of words, each one of `choices`.
-template <typename Value>
-void add_words(Flags& flags, const FlagText& flag, const std::string& shown, List<Value>& target,
-               const std::vector<std::pair<std::string, Value>>& choices) {
-  flags.repeated(flag, shown, [&target, choices](const std::string& text) -> Status {
-    std::vector<Value> values;
-    for (const std::string_view word : split_at_commas(text)) {
-      const auto found = std::find_if(choices.begin(), choices.end(),
-                                      [&](const auto& choice) { return choice.first == word; });
-      if (found == choices.end()) {
-        std::string names;
-        for (const auto& choice : choices) {
-          names += (names.empty() ? "" : ", ") + choice.first;
-        }
-        return Error{ErrorCode::kInvalidArgument,
-                     fmt::format("'{}' is not one of {}", printable(word.substr(0, 60)), names)};
-      }
-      values.push_back(found->second);
-    }
-    target.add(values);
-    return Ok{};
-  });
-}
-
 void BenchCommand::add_test_flags(Flags& flags) {
   flags.group("Tests");
   add_numbers(flags, {"-p,--n-prompt", "LIST", "tokens of a prompt to time; 0: no such test"},
@@ -167,13 +117,7 @@ void BenchCommand::add_setting_flags(Flags& flags) {
                    threads_.add(numbers);
                    return Ok{};
                  });
-  std::vector<std::pair<std::string, std::string>> methods;
-  for (const std::string& name : method_names()) {
-    methods.emplace_back(name, name);
-  }
-  const std::string method_help = fmt::format("what is kept: {}", fmt::join(method_names(), ", "));
-  add_words(flags, {"--method", "LIST", method_help.c_str()}, methods_.values.front(), methods_,
-            methods);
+  add_methods(flags, methods_);
   add_numbers(flags, {"--budget", "LIST", "tokens kept per layer and KV head"}, budgets_,
               kSomeTokens);
   flags.repeated({"--chunk", "LIST|auto", "prompt tokens run at once"}, "auto",
@@ -217,11 +161,11 @@ CLI::App* BenchCommand::add_to(CLI::App& program) {
   return app;
 }
 
-// Method, budget, chunk and type in every combination. `full` has no budget.
+// Method, budget, chunk and type in every combination. What keeps everything has no budget.
 std::vector<PrefillOptions> BenchCommand::settings() const {
   std::vector<PrefillOptions> all;
   for (const std::string& method : methods_.values) {
-    for (std::size_t b = 0; b < (method == "full" ? 1 : budgets_.values.size()); ++b) {
+    for (std::size_t b = 0; b < (keeps_everything(method) ? 1 : budgets_.values.size()); ++b) {
       for (const std::int64_t chunk_len : chunks_.values) {
         for (const ComputeType type : types_.values) {
           PrefillOptions options;

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "list_flags.h"
 #include "text_layout.h"
 
 namespace tidekv::cli {
@@ -37,7 +38,7 @@ const char* compute_type(const BenchResult& result) {
 }
 
 bool keeps_everything(const BenchResult& result) {
-  return result.benchmarked.prefill.method == "full";
+  return cli::keeps_everything(result.benchmarked.prefill.method);
 }
 
 std::string model_type(const ModelInfo& model) {

@@ -17,6 +17,7 @@
 #include "output.h"
 #include "plan_command.h"
 #include "run_command.h"
+#include "sweep_command.h"
 #include "text_layout.h"
 #include "tidekv/engine.h"
 #include "tokenize_command.h"
@@ -54,7 +55,7 @@ struct Entry {
 std::vector<Entry> add_commands(CLI::App& program) {
   std::vector<Entry> entries;
   for (auto* make : {make_run_command, make_plan_command, make_inspect_command,
-                     make_tokenize_command, make_bench_command}) {
+                     make_tokenize_command, make_bench_command, make_sweep_command}) {
     Entry entry{make()};
     entry.app = entry.command->add_to(program);
     const std::string own = entry.app->get_footer();
@@ -118,7 +119,7 @@ int run_program(int argc, char** argv) {
       return execute(*entry.command);
     }
   }
-  return fail("no command; expected run, plan, inspect, tokenize or bench", kExitUsage);
+  return fail("no command; expected run, plan, inspect, tokenize, bench or sweep", kExitUsage);
 }
 
 }  // namespace

@@ -71,6 +71,7 @@ CLI::App* PlanCommand::add_to(CLI::App& program) {
   flags.group("Cache");
   const std::string methods = "one or several of " + joined(method_names());
   flags.list({"--method", "NAME,...", methods.c_str()}, methods_);
+  add_budget_flag(flags, prefill_);
   add_prefill_flags(flags, prefill_);
   add_report_flags(flags, report_);
   flags.group("");

@@ -37,11 +37,14 @@ std::string progress_text(const Progress& progress) {
 }
 
 void ProgressLine::update(const Progress& progress) {
-  if (progress.seconds < next_seconds_) {
+  show(progress.seconds, progress_text(progress));
+}
+
+void ProgressLine::show(double seconds, const std::string& text) {
+  if (seconds < next_seconds_) {
     return;
   }
-  next_seconds_ = progress.seconds + (terminal_ ? kTerminalStep : kPlainStep);
-  const std::string text = progress_text(progress);
+  next_seconds_ = seconds + (terminal_ ? kTerminalStep : kPlainStep);
   if (terminal_) {
     print_message(fmt::format("\r{:<{}}", text, shown_));
     shown_ = text.size();

@@ -18,6 +18,8 @@ class ProgressLine {
   explicit ProgressLine(bool terminal) : terminal_(terminal) {}
 
   void update(const Progress& progress);
+  // The same for any text; `seconds` since the work began.
+  void show(double seconds, const std::string& text);
   // Clears the line, so that others can be printed.
   void finish();
 

@@ -60,19 +60,6 @@ Result<std::string> read_all(int fd, const std::string& name, const PromptLimit&
   }
 }
 
-Result<std::string> read_file(const std::string& path, const PromptLimit& limit) {
-  if (path == "-") {
-    return read_all(STDIN_FILENO, "stdin", limit);
-  }
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) {
-    return read_error(path);
-  }
-  Result<std::string> text = read_all(fd, path, limit);
-  ::close(fd);
-  return text;
-}
-
 Result<std::vector<std::int32_t>> parse_ids(std::string_view text, std::int64_t vocab_size) {
   constexpr std::string_view kSpaces = " \t\r\n";
   std::vector<std::int32_t> ids;
@@ -159,11 +146,24 @@ PromptLimit limit_of_context(const ModelInfo& model, const PrefillOptions& optio
 
 PromptLimit limit_of_listing() { return {kMaxListedBytes, "a listing takes at most"}; }
 
+Result<std::string> read_text_file(const std::string& path, const PromptLimit& limit) {
+  if (path == "-") {
+    return read_all(STDIN_FILENO, "stdin", limit);
+  }
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) {
+    return read_error(path);
+  }
+  Result<std::string> text = read_all(fd, path, limit);
+  ::close(fd);
+  return text;
+}
+
 Result<std::string> read_prompt(const PromptFlags& flags, const PromptLimit& limit) {
   std::string text;
   const std::optional<std::string>& path = flags.tokens ? flags.tokens : flags.file;
   if (path) {
-    TIDEKV_ASSIGN(text, read_file(*path, limit));
+    TIDEKV_ASSIGN(text, read_text_file(*path, limit));
     if (!text.empty() && text.back() == '\n') {
       text.pop_back();
     }

@@ -41,6 +41,9 @@ PromptLimit limit_of_context(const ModelInfo& model, const PrefillOptions& optio
 // What is tokenized for its own sake.
 PromptLimit limit_of_listing();
 
+// All bytes of a file; "-": stdin.
+Result<std::string> read_text_file(const std::string& path, const PromptLimit& limit);
+
 // The prompt's bytes, never empty: its text, or its ids as they are typed. Of a file (or stdin) one
 // trailing newline is dropped. The flags were checked.
 Result<std::string> read_prompt(const PromptFlags& flags, const PromptLimit& limit);

@@ -53,10 +53,13 @@ void use_preset(BudgetSplit preset, PrefillOptions& prefill) {
   }
 }
 
-void add_prefill_flags(Flags& flags, PrefillOptions& prefill) {
-  flags.group("Cache");
+void add_budget_flag(Flags& flags, PrefillOptions& prefill) {
   flags.tokens({"--budget", "K", "tokens kept per layer and KV head, all included"}, prefill.budget,
                {1, kMaxTokens});
+}
+
+void add_prefill_flags(Flags& flags, PrefillOptions& prefill) {
+  flags.group("Cache");
   flags.add(
       {"--preset", "kvpress|kvcf",
        "score and split budgets as that program does; flags behind it change it"},

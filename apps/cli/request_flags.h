@@ -27,7 +27,9 @@ Status check_model_flags(const ModelFlags& flags);
 // The model, or what is wrong with the path.
 Result<Engine> load_engine(const ModelFlags& flags);
 
-// Everything that changes bytes, but for the method. -n -1 is max_new_tokens = -1: up to the
+void add_budget_flag(Flags& flags, PrefillOptions& prefill);
+
+// Everything else that changes bytes, but for the method. -n -1 is max_new_tokens = -1: up to the
 // context.
 void add_prefill_flags(Flags& flags, PrefillOptions& prefill);
 

@@ -57,6 +57,7 @@ CLI::App* RunCommand::add_to(CLI::App& program) {
     methods.emplace_back(name, name);
   }
   flags.choice<std::string>({"--method", "NAME", "what is kept"}, prefill_.method, methods);
+  add_budget_flag(flags, prefill_);
   add_prefill_flags(flags, prefill_);
   flags.group("Sampling");
   add_sampling_flags(flags, sampling_);

@@ -142,7 +142,7 @@ std::string explain_extras(const CLI::App& program) {
   const std::string shown = printable(typed.substr(0, 60));
   if (program.get_subcommands().empty()) {
     return fmt::format(
-        "'{}' is not a command; the first word is run, plan, inspect, tokenize or bench",
+        "'{}' is not a command; the first word is run, plan, inspect, tokenize, bench or sweep",
         left.empty() ? "" : printable(left.front().substr(0, 60)));
   }
   if (flag == left.end()) {

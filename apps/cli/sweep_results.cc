@@ -1,0 +1,69 @@
+#include "sweep_results.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tidekv::cli {
+namespace {
+
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+std::string lowered(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(), lower);
+  return out;
+}
+
+double mean_kept(const std::vector<LayerRetention>& layers) {
+  double kept = 0;
+  for (const LayerRetention& layer : layers) {
+    kept += static_cast<double>(layer.kept);
+  }
+  return layers.empty() ? 0 : kept / static_cast<double>(layers.size());
+}
+
+}  // namespace
+
+std::int64_t SweepResults::num_scored() const {
+  return std::count_if(prompts.begin(), prompts.end(),
+                       [](const PromptResult& prompt) { return prompt.scored; });
+}
+
+Interval wilson_interval(std::int64_t right, std::int64_t count) {
+  if (count == 0) {
+    return {0, 100};
+  }
+  constexpr double kZ = 1.959964;
+  const auto n = static_cast<double>(count);
+  const double share = static_cast<double>(right) / n;
+  const double centre = share + kZ * kZ / (2 * n);
+  const double spread = kZ * std::sqrt(share * (1 - share) / n + kZ * kZ / (4 * n * n));
+  const double scale = 100 / (1 + kZ * kZ / n);
+  return {std::max(0.0, (centre - spread) * scale), std::min(100.0, (centre + spread) * scale)};
+}
+
+TargetSummary summary_of(const SweepResults& results, std::size_t target) {
+  TargetSummary summary;
+  const auto count = static_cast<double>(std::max<std::size_t>(results.prompts.size(), 1));
+  for (const PromptResult& prompt : results.prompts) {
+    const TargetReport& report = prompt.report.targets[target];
+    summary.right += prompt.scored && prompt.right[target] ? 1 : 0;
+    summary.kept += mean_kept(report.layers) / count;
+    summary.alone_peak_bytes =
+        std::max(summary.alone_peak_bytes, prompt.report.plan.alone[target].memory.peak_bytes);
+    summary.prefill_seconds += prompt.report.prefill_seconds / count;
+    summary.decode_tokens +=
+        static_cast<double>(std::max<std::int64_t>(report.generated_tokens - 1, 0));
+    summary.decode_seconds += report.decode_seconds;
+  }
+  return summary;
+}
+
+bool says_all(std::string_view text, const std::vector<std::string>& answers) {
+  const std::string said = lowered(text);
+  return std::all_of(answers.begin(), answers.end(), [&](const std::string& answer) {
+    return said.find(lowered(answer)) != std::string::npos;
+  });
+}
+
+}  // namespace tidekv::cli
