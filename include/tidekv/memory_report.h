@@ -36,8 +36,8 @@ struct TimelineEntry {
   std::int64_t live_bytes = 0;
 };
 
-// Canonical order (layer, head, position), no padding; equal for every schedule that evicts when the
-// prompt was seen.
+// Canonical order (layer, head, position), no padding; equal for every schedule that evicts when
+// the prompt was seen.
 struct LayerDigest {
   std::uint64_t hidden = 0;     // rows that left the layer
   std::uint64_t positions = 0;  // retained positions
