@@ -59,11 +59,29 @@ TEST_F(Micro, HasACaseForEveryOperationOfTheBackend) {
 // The small model's smallest case of each operation, once.
 std::vector<std::string> smallest_of_each() {
   std::vector<std::string> arguments = {"--seconds", "0", "-t", "2"};
-  for (const char* filter :
-       {"matmul/m64/576x192/bf16*", "matmul_decode/m1/576x192/bf16*", "attend_decode/q1/k1024/d90*",
-        "attend/q512/k8192/d64h9kv3/bf16", "window_lse*h9*bf16", "score_keys*h9*bf16",
-        "pool_scores*h9", "topk*kv3", "gather_rows*h9*bf16", "rms_norm/m512/576", "rope*d64",
-        "swiglu/m512/1536", "embed/m512/576", "append_kv*kv3", "copy/m512/576", "load/m512/576"}) {
+  for (const char* filter : {"matmul/m64/576x192/bf16*",
+                             "matmul_decode/m1/576x192/bf16*",
+                             "attend_decode/q1/k1024/d90*",
+                             "attend/q512/k8192/d64h9kv3/bf16",
+                             "window_lse*h9*bf16",
+                             "score_keys*h9*bf16",
+                             "pool_scores*h9",
+                             "topk*kv3",
+                             "average_units*kv3",
+                             "count_ids*h9*bf16",
+                             "keep_rows*h9*bf16",
+                             "slots_to_positions*h9*bf16",
+                             "mean_directions*h9*bf16",
+                             "score_directions*h9*bf16",
+                             "score_key_norms*h9*bf16",
+                             "gather_rows*h9*bf16",
+                             "rms_norm/m512/576",
+                             "rope*d64",
+                             "swiglu/m512/1536",
+                             "embed/m512/576",
+                             "append_kv*kv3",
+                             "copy/m512/576",
+                             "load/m512/576"}) {
     arguments.insert(arguments.end(), {"--filter", filter});
   }
   return arguments;

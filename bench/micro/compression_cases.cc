@@ -203,6 +203,111 @@ std::vector<std::int32_t> spread_slots(std::int64_t num_kv_heads) {
   return slots;
 }
 
+struct KeyScoring {
+  Caches caches;
+  Tensors anchors;
+  Tensors scores;
+};
+
+KeyScoring key_scoring(Device& device, const Heads& heads, DType dtype) {
+  return {device.make_caches(dtype, {heads.num_kv_heads, kPromptLen, heads.head_dim},
+                             Copies::kBeyondCache),
+          device.make(DType::kF32, heads.num_kv_heads, heads.head_dim),
+          device.make(DType::kF32, heads.num_kv_heads, kKeyBlockLen)};
+}
+
+void add_directions(std::vector<Case>& cases, const Heads& heads, DType dtype) {
+  const auto bytes_of = [&](std::int64_t keys) {
+    return static_cast<double>(heads.num_kv_heads * keys * row_bytes(dtype, heads.head_dim));
+  };
+  const std::string what = fmt::format("{}/{}", heads_text(heads), name_of(dtype));
+  cases.push_back({fmt::format("mean_directions/k{}/{}", kPromptLen, what),
+                   {.bytes = bytes_of(kPromptLen)},
+                   [heads, dtype](Device& device) {
+                     return operation(
+                         key_scoring(device, heads, dtype),
+                         [backend = &device.backend()](const KeyScoring& on, std::int64_t call) {
+                           backend->mean_directions(on.caches.at(call), on.anchors.at(0));
+                         });
+                   }});
+  cases.push_back({fmt::format("score_directions/k{}/{}", kKeyBlockLen, what),
+                   {.bytes = bytes_of(kKeyBlockLen)},
+                   [heads, dtype](Device& device) {
+                     return operation(
+                         key_scoring(device, heads, dtype),
+                         [backend = &device.backend()](const KeyScoring& on, std::int64_t call) {
+                           backend->score_directions(on.caches.at(call), on.anchors.at(0),
+                                                     {0, kKeyBlockLen}, on.scores.at(0));
+                         });
+                   }});
+}
+
+void add_average_units(std::vector<Case>& cases, std::int64_t num_kv_heads) {
+  constexpr std::int64_t kUnitLen = 16;
+  cases.push_back({fmt::format("average_units/u{}/k{}/kv{}", kUnitLen, kKeyBlockLen, num_kv_heads),
+                   {.bytes = floats_bytes(num_kv_heads * kKeyBlockLen)},
+                   [num_kv_heads](Device& device) {
+                     struct Operands {
+                       Tensors scores;
+                       Tensors averages;
+                     };
+                     return operation(
+                         Operands{device.make(DType::kF32, num_kv_heads, kKeyBlockLen),
+                                  device.make(DType::kF32, num_kv_heads, kKeyBlockLen / kUnitLen)},
+                         [backend = &device.backend()](const Operands& on, std::int64_t) {
+                           backend->average_units(on.scores.at(0), kUnitLen, on.averages.at(0));
+                         });
+                   }});
+}
+
+// Slots, positions and counts of caches that were cut before. Ids are below 256.
+struct CutOperands {
+  Caches cache;
+  Tensors ids;
+  Tensors low_slots;  // ids, too: named by position they stay such
+  Tensors slots;
+  Tensors counts;
+  std::vector<std::int64_t> lens;
+};
+
+CutOperands cut_operands(Device& device, const Heads& heads, DType dtype) {
+  const std::vector<std::int32_t> slots = spread_slots(heads.num_kv_heads);
+  return {device.make_caches(dtype, {heads.num_kv_heads, kPromptLen, heads.head_dim},
+                             Copies::kBeyondCache),
+          device.make(DType::kI32, 1, heads.num_kv_heads * kBest),
+          device.make(DType::kI32, 1, heads.num_kv_heads * kBest),
+          device.make_ids(slots, 1),
+          device.make(DType::kI32, 1, heads.num_kv_heads),
+          std::vector<std::int64_t>(static_cast<std::size_t>(heads.num_kv_heads), kBest)};
+}
+
+void add_cuts(std::vector<Case>& cases, const Heads& heads, DType dtype) {
+  const std::int64_t rows = heads.num_kv_heads * kBest;
+  const double moved = 4.0 * static_cast<double>(rows * row_bytes(dtype, heads.head_dim));
+  const std::string what = fmt::format("n{}/{}/{}", kBest, heads_text(heads), name_of(dtype));
+  const auto add = [&](const std::string& name, double bytes, const auto& run) {
+    cases.push_back(
+        {fmt::format("{}/{}", name, what), {.bytes = bytes}, [heads, dtype, run](Device& device) {
+           return operation(
+               cut_operands(device, heads, dtype),
+               [backend = &device.backend(), run](const CutOperands& on, std::int64_t call) {
+                 run(*backend, on, call);
+               });
+         }});
+  };
+  add("count_ids", floats_bytes(rows), [](Backend& backend, const CutOperands& on, std::int64_t) {
+    backend.count_ids(on.ids.at(0), 256, on.counts.at(0));
+  });
+  add("keep_rows", moved, [](Backend& backend, const CutOperands& on, std::int64_t call) {
+    backend.keep_rows({on.slots.at(0), on.lens}, on.cache.at(call));
+  });
+  add("slots_to_positions", floats_bytes(2 * rows),
+      [](Backend& backend, const CutOperands& on, std::int64_t) {
+        backend.slots_to_positions({on.ids.at(0), on.lens}, Position{kPromptLen},
+                                   {on.low_slots.at(0), on.lens});
+      });
+}
+
 void add_gather_rows(std::vector<Case>& cases, const Heads& heads, DType dtype) {
   const auto prepare = [heads, dtype](Device& device) {
     const auto caches = [&](std::int64_t len) {
@@ -233,9 +338,12 @@ void add_compression_cases(std::vector<Case>& cases) {
       add_window_lse(cases, heads, dtype);
       add_score_keys(cases, heads, dtype);
       add_key_norms(cases, heads, dtype);
+      add_directions(cases, heads, dtype);
+      add_cuts(cases, heads, dtype);
       add_gather_rows(cases, heads, dtype);
     }
     add_pool_scores(cases, heads);
+    add_average_units(cases, heads.num_kv_heads);
     add_topk_merge(cases, heads.num_kv_heads);
     add_topk_take(cases, heads.num_kv_heads);
   }
