@@ -307,10 +307,7 @@ void Backend::score_directions(const KvView& kv, DeviceView anchors, KeyRange ra
                scores.dtype() == DType::kF32);
   check_shape(anchors, kv.num_kv_heads(), kv.head_dim());
   check_shape(scores, kv.num_kv_heads(), range.len());
-  TIDEKV_CHECK_OP(range.begin, >=, 0);
-  for (const HeadSpan& head : kv.heads) {
-    TIDEKV_CHECK_OP(range.end, <=, head.len);
-  }
+  check_range(range, kv);
   do_score_directions(kv, anchors, range, scores);
 }
 

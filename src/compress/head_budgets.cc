@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "compress/largest_remainder.h"
+
 namespace tidekv {
 
 std::vector<std::int64_t> split_over_heads(std::span<const std::int32_t> counts, double even_share,
@@ -21,10 +23,8 @@ std::vector<std::int64_t> split_over_heads(std::span<const std::int32_t> counts,
     remainders[head] = wanted % kWhole;
     left -= budgets[head];
   }
-  std::vector<std::size_t> order(counts.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return remainders[a] > remainders[b]; });
+  const std::vector<std::size_t> order =
+      by_largest_remainder(std::span<const std::int64_t>(remainders));
   // Once around the heads is enough, but where limits are reached, or counts do not add up: in a
   // dry run they are 0.
   while (left > 0) {

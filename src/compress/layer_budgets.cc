@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <vector>
 
-namespace tidekv {
+#include "compress/largest_remainder.h"
 
+namespace tidekv {
 namespace {
 
 // kvpress 0.5: the line is of whole budgets, each rounded to the nearest even. Layers are alike
@@ -75,11 +75,7 @@ void exact_budgets(const PyramidShape& shape, std::span<std::int64_t> budgets) {
     remainders[layer] = wanted - whole;
     left -= budgets[layer];
   }
-  std::vector<std::size_t> order(budgets.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return remainders[a] > remainders[b]; });
-  for (const std::size_t layer : order) {
+  for (const std::size_t layer : by_largest_remainder(std::span<const double>(remainders))) {
     if (left > 0) {
       budgets[layer] += 1;
       left -= 1;
