@@ -162,6 +162,10 @@ TEST_F(Cli, NamesTheFlagAndWhatWouldBeRight) {
       {{"--memory-limit", "8X"}, "--memory-limit: '8X' is not a size"},
       {{"--memory-limit", "0"}, "--memory-limit: '0' is not a size of more than 0 bytes"},
       {{"--memory-limit", "9999999999999T"}, "--memory-limit: '9999999999999T' is not a size"},
+      {{"--preset", "h2o"}, "--preset: 'h2o' is not one of kvpress, kvcf"},
+      {{"--alpha", "1.5"}, "--alpha: '1.5' is not a number from 0 to 1"},
+      {{"--unit", "0"}, "--unit: '0' is not a whole number from 1"},
+      {{"--beta", "0"}, "--beta: '0' is not a whole number from 1"},
       {{"--method", "snap"}, "--method: 'snap' is not one of tidekv-snap, "},
       {{"--report", "xml"}, "--report: 'xml' is not one of text, json"},
       {{"--dtype", "f16"}, "--dtype: 'f16' is not one of auto, bf16, f32"},
@@ -558,6 +562,39 @@ TEST_F(Cli, ShowsLayerSpeedAndTimeLeftOfALongPrefill) {
 TEST_F(Cli, ShowsNoProgressForAQuickPrefill) {
   const Outcome outcome = needle("run", {"-p", "The river", "-n", "1"});
   EXPECT_THAT(outcome.err, Not(HasSubstr("prefill: layer")));
+}
+
+// A preset is the flags it stands for; flags behind it change it, and its budgets are the
+// program's.
+TEST_F(Cli, PresetsAreWindowPoolingAndBudgetsOfOtherPrograms) {
+  const auto digests = [&](const std::vector<std::string>& flags) {
+    const Outcome outcome = needle(
+        "run", std::vector<std::string>{"-p", examples().at(0).at("prompt"), "-n", "1", "--budget",
+                                        "96", "--digest", "--report-file", path("a.json")} +
+                   flags);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return json::parse(read_file(path("a.json"))).at("digests");
+  };
+  const json kvpress = digests({"--preset", "kvpress"});
+  EXPECT_EQ(digests({"--window", "64", "--kernel", "5", "--pool", "avg"}), kvpress);
+  EXPECT_NE(digests({}), kvpress);
+  EXPECT_EQ(digests({"--preset", "kvcf", "--window", "32", "--kernel", "7"}), digests({}));
+
+  const auto kept = [&](const std::vector<std::string>& flags) {
+    std::int64_t sum = 0;
+    const Outcome outcome =
+        run(std::vector<std::string>{"plan", "--shape", "llama-3.1-8b", "--prompt-len", "100000",
+                                     "--budget", "1024", "--window", "32", "--method",
+                                     "tidekv-pyramid", "--report", "json"} +
+            flags);
+    const json plan = json::parse(outcome.out);
+    for (const json& layer : plan.at("layers")) {
+      sum += layer.at("kept").get<std::int64_t>();
+    }
+    return sum;
+  };
+  EXPECT_EQ(kept({}), 32 * 1024);
+  EXPECT_EQ(kept({"--preset", "kvcf", "--window", "32"}), 32 * 1024 + 416);
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ void add_prefill_flags(Flags& flags, PrefillOptions& prefill) {
   flags.group("Cache");
   flags.add(
       {"--preset", "kvpress|kvcf",
-       "score and split budgets as that program does; flags behind it change it"},
+       "that program's window and pooling, and how it splits budgets; flags behind change it"},
       "", [&prefill](const std::string& text) -> Status {
         if (text != "kvpress" && text != "kvcf") {
           return Error{ErrorCode::kInvalidArgument, "'" + text + "' is not one of kvpress, kvcf"};

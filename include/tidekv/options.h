@@ -18,8 +18,9 @@ enum class ComputeType : std::uint8_t { kAuto, kBF16, kF32 };  // kAuto: F32 for
 enum class GroupReduction : std::uint8_t { kMean, kMax };  // over the query heads of a KV head
 enum class Pooling : std::uint8_t { kMax, kAverage };      // over neighbouring keys
 
-// Whose way of splitting a budget over layers and KV heads. Those of other programs are here for
-// comparison: what they keep does not always add up to the budget, and the report says so.
+// Whose way of splitting a budget: kvpress's over layers (pyramidkv) and KV heads (adakv),
+// KVCache-Factory's over layers. They are here for comparison: what they keep does not always add
+// up to the budget, and the report says what was kept.
 enum class BudgetSplit : std::uint8_t { kExact, kKvpress, kKvcf };
 
 // How the prompt becomes a cache. Everything here that changes bytes changes the plan alike.

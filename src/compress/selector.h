@@ -19,7 +19,8 @@ enum class ScoreSource : std::uint8_t {
   kKeyDifference,    // how little a key points where the mean of all keys does (KeyDiff)
 };
 
-// Whose way of splitting budgets. Those of other programs do not always add up to the budget.
+// Whose way of splitting budgets. Those of other programs do not always add up to the budget. What
+// a program is not named for here is split exactly.
 enum class BudgetRule : std::uint8_t {
   kExact,
   kKvpress,  // PyramidKV's line holds the window too; Ada-KV's even share is a floor, not a part
