@@ -139,7 +139,6 @@ struct Choosing {
   Tensors best_positions;
   Tensors retained;
   std::vector<std::int64_t> best_lens;
-  std::vector<std::int64_t> retained_lens;
 
   TopKState state(std::int64_t num_offered) const {
     return {best_scores.at(0), best_positions.at(0), best_lens, num_offered};
@@ -152,8 +151,7 @@ Choosing choosing_operands(Device& device, std::int64_t num_kv_heads) {
           device.make(DType::kF32, 1, num_kv_heads * kBest),
           device.make(DType::kI32, 1, num_kv_heads * kBest),
           device.make(DType::kI32, 1, num_kv_heads * (kBest + kWindowLen)),
-          std::vector<std::int64_t>(heads, kBest),
-          std::vector<std::int64_t>(heads, kBest + kWindowLen)};
+          std::vector<std::int64_t>(heads, kBest)};
 }
 
 // A prompt's blocks one after the other, then the next prompt's.
@@ -182,7 +180,7 @@ void add_topk_take(std::vector<Case>& cases, std::int64_t num_kv_heads) {
                          [backend = &device.backend()](const Choosing& on, std::int64_t) {
                            backend->topk_take(on.state(kPrefixLen),
                                               {.num_recent = kWindowLen, .prompt_len = kPromptLen},
-                                              {on.retained.at(0), on.retained_lens});
+                                              on.retained.at(0));
                          });
                    }});
 }

@@ -267,15 +267,13 @@ void Backend::count_ids(DeviceView ids, std::int64_t stride, DeviceView counts) 
   do_count_ids(ids, stride, counts);
 }
 
-void Backend::topk_take(const TopKState& state, const Mandatory& mandatory,
-                        const HeadLists& retained) {
+void Backend::topk_take(const TopKState& state, const Mandatory& mandatory, DeviceView retained) {
   check_lists(state);
-  check_lists(retained);
-  TIDEKV_CHECK_OP(retained.lens.size(), ==, state.lens.size());
-  for (std::size_t head = 0; head < state.lens.size(); ++head) {
-    TIDEKV_CHECK_OP(state.num_offered, >=, state.lens[head]);
-    TIDEKV_CHECK_OP(retained.lens[head], ==,
-                    mandatory.num_sinks + state.lens[head] + mandatory.num_recent);
+  TIDEKV_CHECK(retained.dtype() == DType::kI32);
+  const auto num_heads = static_cast<std::int64_t>(state.lens.size());
+  check_shape(retained, 1, state.ids.cols() + num_heads * mandatory.count());
+  for (const std::int64_t len : state.lens) {
+    TIDEKV_CHECK_OP(state.num_offered, >=, len);
   }
   do_topk_take(state, mandatory, retained);
 }

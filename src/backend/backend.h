@@ -180,14 +180,16 @@ class Backend {
   // counts[c] = how many of ids [1, n] lie in [c * stride, (c + 1) * stride). counts [1, classes]
   // i32.
   void count_ids(DeviceView ids, std::int64_t stride, DeviceView counts);
-  // For every KV head: positions [0, sinks), its list of ids, and [prompt_len - recent,
-  // prompt_len), ascending. num_offered must be at least as long as the longest list.
+  // For every KV head, one behind the other: positions [0, sinks), its list of ids, and
+  // [prompt_len - recent, prompt_len), ascending. retained [1, sum of lens + heads * mandatory]
+  // i32. num_offered must be at least as long as the longest list.
   struct Mandatory {
     std::int64_t num_sinks = 0;
     std::int64_t num_recent = 0;
     std::int64_t prompt_len = 0;
+    std::int64_t count() const { return num_sinks + num_recent; }
   };
-  void topk_take(const TopKState& state, const Mandatory& mandatory, const HeadLists& retained);
+  void topk_take(const TopKState& state, const Mandatory& mandatory, DeviceView retained);
   // Copies rows `slots` of each head of `from` behind that head's len of `to`.
   void gather_rows(const KvView& from, const HeadLists& slots, const KvView& to);
 
@@ -234,7 +236,7 @@ class Backend {
   virtual void do_topk_merge(DeviceView scores, std::int64_t first, const TopKState& state) = 0;
   virtual void do_count_ids(DeviceView ids, std::int64_t stride, DeviceView counts) = 0;
   virtual void do_topk_take(const TopKState& state, const Mandatory& mandatory,
-                            const HeadLists& retained) = 0;
+                            DeviceView retained) = 0;
   virtual void do_gather_rows(const KvView& from, const HeadLists& slots, const KvView& to) = 0;
   virtual void do_mean_directions(const KvView& kv, DeviceView anchors) = 0;
   virtual void do_score_directions(const KvView& kv, DeviceView anchors, KeyRange range,

@@ -1,32 +1,31 @@
 #include "cache/active_layer.h"
 
-#include <vector>
+#include <algorithm>
 
 namespace tidekv {
 
 Result<ActiveLayer> ActiveLayer::open(Backend& backend, const CacheShape& shape,
                                       std::int64_t window_len, std::int64_t q_dim, bool grows,
-                                      std::span<HeadSpan> spans) {
+                                      const HeadStorage& storage) {
   ActiveLayer active;
   active.end_ = shape.prompt_len;
-  const std::vector<std::int64_t> lens(spans.size(), shape.prompt_len);
-  const LayerKv::Rows rows{lens, grows ? shape.growth_len : 0, Component::kFullKv};
-  TIDEKV_ASSIGN(active.kv_, LayerKv::allocate(backend, shape, rows, spans));
+  std::fill(storage.lens.begin(), storage.lens.end(), shape.prompt_len);
+  const LayerKv::Rows rows{storage.lens, grows ? shape.growth_len : 0, Component::kFullKv};
+  TIDEKV_ASSIGN(active.kv_, LayerKv::allocate(backend, shape, rows, storage.spans));
   TIDEKV_TRY(active.open_window(backend, shape.dtype, window_len, q_dim));
   return active;
 }
 
 Result<ActiveLayer> ActiveLayer::open_over(Backend& backend, const CacheShape& shape,
                                            const LayerKv& cached, const Chunk& chunk,
-                                           std::span<HeadSpan> spans) {
+                                           const HeadStorage& storage) {
   ActiveLayer active;
   active.end_ = chunk.end;
-  std::vector<std::int64_t> lens;
-  for (const HeadSpan& head : cached.heads()) {
-    lens.push_back(head.len + chunk.chunk_len);
+  for (std::size_t head = 0; head < storage.lens.size(); ++head) {
+    storage.lens[head] = cached.heads()[head].len + chunk.chunk_len;
   }
-  TIDEKV_ASSIGN(active.kv_,
-                LayerKv::allocate(backend, shape, {lens, 0, Component::kFullKv}, spans));
+  const LayerKv::Rows rows{storage.lens, 0, Component::kFullKv};
+  TIDEKV_ASSIGN(active.kv_, LayerKv::allocate(backend, shape, rows, storage.spans));
   active.kv_.copy_rows(backend, cached);
   TIDEKV_TRY(active.open_window(backend, shape.dtype, chunk.window_len, chunk.q_dim));
   return active;

@@ -14,7 +14,7 @@ class ActiveLayer {
   // become its own compact cache without a copy.
   static Result<ActiveLayer> open(Backend& backend, const CacheShape& shape,
                                   std::int64_t window_len, std::int64_t q_dim, bool grows,
-                                  std::span<HeadSpan> spans);
+                                  const HeadStorage& storage);
 
   // Holds the rows of `cached`, and has room for those of `chunk_len` tokens behind them, the last
   // of which stands before position `end`.
@@ -26,7 +26,7 @@ class ActiveLayer {
   };
   static Result<ActiveLayer> open_over(Backend& backend, const CacheShape& shape,
                                        const LayerKv& cached, const Chunk& chunk,
-                                       std::span<HeadSpan> spans);
+                                       const HeadStorage& storage);
 
   LayerKv& kv() { return kv_; }
   const LayerKv& kv() const { return kv_; }

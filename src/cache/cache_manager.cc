@@ -11,25 +11,29 @@ CacheManager::CacheManager(Backend& backend, const CacheShape& shape)
     : backend_(&backend),
       shape_(shape),
       spans_(static_cast<std::size_t>(shape.num_layers * shape.num_kv_heads)),
-      active_spans_(static_cast<std::size_t>(shape.num_kv_heads)) {
+      lens_(spans_.size()),
+      active_spans_(static_cast<std::size_t>(shape.num_kv_heads)),
+      active_lens_(active_spans_.size()),
+      cut_lens_(active_spans_.size()) {
   layers_.reserve(static_cast<std::size_t>(shape.num_layers));
 }
 
-std::span<HeadSpan> CacheManager::spans_of(std::int64_t layer) {
-  return std::span(spans_).subspan(static_cast<std::size_t>(layer * shape_.num_kv_heads),
-                                   static_cast<std::size_t>(shape_.num_kv_heads));
+HeadStorage CacheManager::storage_of(std::int64_t layer) {
+  const auto count = static_cast<std::size_t>(shape_.num_kv_heads);
+  const std::size_t first = static_cast<std::size_t>(layer) * count;
+  return {std::span(spans_).subspan(first, count), std::span(lens_).subspan(first, count)};
 }
 
 Result<ActiveLayer> CacheManager::open_active(std::int64_t window_len, std::int64_t q_dim,
                                               bool grows) {
-  return ActiveLayer::open(*backend_, shape_, window_len, q_dim, grows, active_spans_);
+  return ActiveLayer::open(*backend_, shape_, window_len, q_dim, grows, active_storage());
 }
 
 Status CacheManager::commit(const ActiveLayer& active, Retained retained) {
   TIDEKV_CHECK_OP(num_committed(), <, shape_.num_layers);
   TIDEKV_ASSIGN(CompactLayer layer,
                 CompactLayer::gather(*backend_, shape_, active, std::move(retained),
-                                     spans_of(num_committed())));
+                                     storage_of(num_committed())));
   layers_.push_back(std::move(layer));
   return Ok{};
 }
@@ -37,14 +41,14 @@ Status CacheManager::commit(const ActiveLayer& active, Retained retained) {
 Status CacheManager::commit_copy(const ActiveLayer& active) {
   TIDEKV_CHECK_OP(num_committed(), <, shape_.num_layers);
   TIDEKV_ASSIGN(CompactLayer layer,
-                CompactLayer::copy_all(*backend_, shape_, active, spans_of(num_committed())));
+                CompactLayer::copy_all(*backend_, shape_, active, storage_of(num_committed())));
   layers_.push_back(std::move(layer));
   return Ok{};
 }
 
 void CacheManager::commit_all(ActiveLayer active) {
   TIDEKV_CHECK_OP(num_committed(), <, shape_.num_layers);
-  layers_.push_back(CompactLayer::keep_all(std::move(active), spans_of(num_committed())));
+  layers_.push_back(CompactLayer::keep_all(std::move(active), storage_of(num_committed())));
 }
 
 Status CacheManager::open_all(std::span<const std::int64_t> budgets, std::int64_t most_rows) {
@@ -52,7 +56,7 @@ Status CacheManager::open_all(std::span<const std::int64_t> budgets, std::int64_
   for (const std::int64_t budget : budgets) {
     TIDEKV_ASSIGN(CompactLayer layer,
                   CompactLayer::open(*backend_, shape_, std::min(budget, shape_.prompt_len),
-                                     budget < most_rows ? budget : 0, spans_of(num_committed())));
+                                     budget < most_rows ? budget : 0, storage_of(num_committed())));
     layers_.push_back(std::move(layer));
   }
   return Ok{};
@@ -60,7 +64,7 @@ Status CacheManager::open_all(std::span<const std::int64_t> budgets, std::int64_
 
 Result<ActiveLayer> CacheManager::open_active_over(std::int64_t layer,
                                                    const ActiveLayer::Chunk& chunk) {
-  return ActiveLayer::open_over(*backend_, shape_, growing(layer), chunk, active_spans_);
+  return ActiveLayer::open_over(*backend_, shape_, growing(layer), chunk, active_storage());
 }
 
 void CacheManager::count_appended(std::int64_t layer, std::int64_t rows) {

@@ -41,6 +41,9 @@ class CacheManager {
                Position first);
   void keep(std::int64_t layer, const Retained& slots, Position first);
 
+  // Room for the lengths that a cut leaves the heads, [num_kv_heads]; the next cut takes it again.
+  std::span<std::int64_t> cut_lens() { return cut_lens_; }
+
   std::int64_t num_committed() const { return static_cast<std::int64_t>(layers_.size()); }
   const CompactLayer& layer(std::int64_t index) const {
     return layers_[static_cast<std::size_t>(index)];
@@ -48,13 +51,17 @@ class CacheManager {
 
  private:
   friend class DecodeAdapter;
-  std::span<HeadSpan> spans_of(std::int64_t layer);
+  HeadStorage storage_of(std::int64_t layer);
+  HeadStorage active_storage() { return {active_spans_, active_lens_}; }
 
   Backend* backend_;
   CacheShape shape_;
-  std::vector<HeadSpan> spans_;         // [num_layers, num_kv_heads]
-  std::vector<HeadSpan> active_spans_;  // [num_kv_heads]
-  std::vector<CompactLayer> layers_;    // room for all from the start
+  std::vector<HeadSpan> spans_;            // [num_layers, num_kv_heads]
+  std::vector<std::int64_t> lens_;         // the same
+  std::vector<HeadSpan> active_spans_;     // [num_kv_heads]
+  std::vector<std::int64_t> active_lens_;  // the same
+  std::vector<std::int64_t> cut_lens_;     // the same
+  std::vector<CompactLayer> layers_;       // room for all from the start
 };
 
 }  // namespace tidekv

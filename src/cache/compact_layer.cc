@@ -1,8 +1,8 @@
 #include "cache/compact_layer.h"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
-#include <vector>
 
 #include "base/check.h"
 
@@ -10,58 +10,65 @@ namespace tidekv {
 
 Result<CompactLayer> CompactLayer::gather(Backend& backend, const CacheShape& shape,
                                           const ActiveLayer& active, Retained retained,
-                                          std::span<HeadSpan> spans) {
+                                          const HeadStorage& storage) {
   CompactLayer layer;
-  layer.retained_ = std::move(retained);
-  const LayerKv::Rows rows{layer.retained_.lens, shape.growth_len, Component::kCompactCache};
-  TIDEKV_ASSIGN(layer.kv_, LayerKv::allocate(backend, shape, rows, spans));
+  layer.lens_ = storage.lens;
+  std::copy(retained.lens.begin(), retained.lens.end(), layer.lens_.begin());
+  layer.positions_buffer_ = std::move(retained.buffer);
+  layer.positions_ = retained.positions;
+  const LayerKv::Rows rows{layer.lens_, shape.growth_len, Component::kCompactCache};
+  TIDEKV_ASSIGN(layer.kv_, LayerKv::allocate(backend, shape, rows, storage.spans));
   backend.gather_rows(active.kv().view(), layer.positions(), layer.kv_.view());
   layer.kv_.advance(layer.retained_lens());
   return layer;
 }
 
 Result<CompactLayer> CompactLayer::copy_all(Backend& backend, const CacheShape& shape,
-                                            const ActiveLayer& active, std::span<HeadSpan> spans) {
+                                            const ActiveLayer& active, const HeadStorage& storage) {
   CompactLayer layer;
-  for (const HeadSpan& head : active.kv().heads()) {
-    layer.retained_.lens.push_back(head.len);
-  }
-  const LayerKv::Rows rows{layer.retained_.lens, shape.growth_len, Component::kCompactCache};
-  TIDEKV_ASSIGN(layer.kv_, LayerKv::allocate(backend, shape, rows, spans));
+  layer.lens_ = storage.lens;
+  layer.count_all(active);
+  const LayerKv::Rows rows{layer.lens_, shape.growth_len, Component::kCompactCache};
+  TIDEKV_ASSIGN(layer.kv_, LayerKv::allocate(backend, shape, rows, storage.spans));
   layer.kv_.copy_rows(backend, active.kv());
   return layer;
 }
 
-CompactLayer CompactLayer::keep_all(ActiveLayer active, std::span<HeadSpan> spans) {
+CompactLayer CompactLayer::keep_all(ActiveLayer active, const HeadStorage& storage) {
   CompactLayer layer;
-  for (const HeadSpan& head : active.kv().heads()) {
-    layer.retained_.lens.push_back(head.len);
-  }
+  layer.lens_ = storage.lens;
+  layer.count_all(active);
   layer.kv_ = std::move(active.kv());
-  layer.kv_.adopt(spans, Component::kFullKv, Component::kCompactCache);
+  layer.kv_.adopt(storage.spans, Component::kFullKv, Component::kCompactCache);
   return layer;
+}
+
+void CompactLayer::count_all(const ActiveLayer& active) {
+  for (std::size_t head = 0; head < lens_.size(); ++head) {
+    lens_[head] = active.kv().heads()[head].len;
+  }
 }
 
 Result<CompactLayer> CompactLayer::open(Backend& backend, const CacheShape& shape,
                                         std::int64_t rows, std::int64_t cut_rows,
-                                        std::span<HeadSpan> spans) {
+                                        const HeadStorage& storage) {
   CompactLayer layer;
   layer.growth_len_ = shape.growth_len;
-  layer.retained_.lens.assign(spans.size(), 0);
-  const std::vector<std::int64_t> lens(spans.size(), rows);
-  TIDEKV_ASSIGN(
-      layer.kv_,
-      LayerKv::allocate(backend, shape, {lens, shape.growth_len, Component::kCompactCache}, spans));
+  layer.lens_ = storage.lens;
+  std::fill(layer.lens_.begin(), layer.lens_.end(), rows);
+  const LayerKv::Rows room{layer.lens_, shape.growth_len, Component::kCompactCache};
+  TIDEKV_ASSIGN(layer.kv_, LayerKv::allocate(backend, shape, room, storage.spans));
+  std::fill(layer.lens_.begin(), layer.lens_.end(), std::int64_t{0});
   if (cut_rows > 0) {
     const std::int64_t bytes = shape.num_kv_heads * cut_rows * size_of(DType::kI32);
-    TIDEKV_ASSIGN(layer.retained_.buffer, backend.allocate({{Component::kCachePositions, bytes}}));
+    TIDEKV_ASSIGN(layer.positions_buffer_, backend.allocate({{Component::kCachePositions, bytes}}));
   }
   return layer;
 }
 
 void CompactLayer::count_appended(std::int64_t rows) {
   TIDEKV_CHECK(keeps_all());
-  for (std::int64_t& len : retained_.lens) {
+  for (std::int64_t& len : lens_) {
     len += rows;
   }
 }
@@ -84,13 +91,13 @@ void CompactLayer::rename(Backend& backend, const Retained& slots, Position firs
   if (!keeps_all()) {  // before the first cut slots are positions
     backend.slots_to_positions(positions(), first, slots.lists());
   }
-  retained_.lens = slots.lens;
-  retained_.positions = retained_.buffer.view(DType::kI32, 1, slots.positions.cols());
-  backend.copy(slots.positions, retained_.positions);
+  std::copy(slots.lens.begin(), slots.lens.end(), lens_.begin());
+  positions_ = positions_buffer_.view(DType::kI32, 1, slots.positions.cols());
+  backend.copy(slots.positions, positions_);
 }
 
 std::int64_t CompactLayer::total_retained() const {
-  return std::accumulate(retained_.lens.begin(), retained_.lens.end(), std::int64_t{0});
+  return std::accumulate(lens_.begin(), lens_.end(), std::int64_t{0});
 }
 
 }  // namespace tidekv

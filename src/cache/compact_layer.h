@@ -14,19 +14,19 @@ class CompactLayer {
   // Gathers the rows `retained` names, whose positions move in.
   static Result<CompactLayer> gather(Backend& backend, const CacheShape& shape,
                                      const ActiveLayer& active, Retained retained,
-                                     std::span<HeadSpan> spans);
+                                     const HeadStorage& storage);
 
   // Keeps everything, in bytes of its own.
   static Result<CompactLayer> copy_all(Backend& backend, const CacheShape& shape,
-                                       const ActiveLayer& active, std::span<HeadSpan> spans);
+                                       const ActiveLayer& active, const HeadStorage& storage);
 
   // Keeps everything: the full KV itself becomes the cache.
-  static CompactLayer keep_all(ActiveLayer active, std::span<HeadSpan> spans);
+  static CompactLayer keep_all(ActiveLayer active, const HeadStorage& storage);
 
   // Empty, with room for `rows` rows of each head, the growth, and the positions of `cut_rows`
   // rows.
   static Result<CompactLayer> open(Backend& backend, const CacheShape& shape, std::int64_t rows,
-                                   std::int64_t cut_rows, std::span<HeadSpan> spans);
+                                   std::int64_t cut_rows, const HeadStorage& storage);
   // `rows` rows were appended to every head of a cache that was never cut.
   void count_appended(std::int64_t rows);
   // Holds rows `slots` of `active` from now on, whose first rows are those of this cache and whose
@@ -39,19 +39,24 @@ class CompactLayer {
   const LayerKv& kv() const { return kv_; }
 
   // Rows each KV head retained from the prompt; generated rows count only where generation cuts.
-  std::span<const std::int64_t> retained_lens() const { return retained_.lens; }
+  std::span<const std::int64_t> retained_lens() const { return lens_; }
   // Of all heads together.
   std::int64_t total_retained() const;
-  bool keeps_all() const { return retained_.positions.rows() == 0; }
+  bool keeps_all() const { return positions_.rows() == 0; }
   // Empty when everything is kept (slot == position).
-  HeadLists positions() const { return retained_.lists(); }
+  HeadLists positions() const { return {positions_, lens_}; }
 
  private:
   // `slots` name the rows from now on.
   void rename(Backend& backend, const Retained& slots, Position first);
 
+  // As many rows as the heads of `active` hold.
+  void count_all(const ActiveLayer& active);
+
   LayerKv kv_;
-  Retained retained_;
+  Buffer positions_buffer_;
+  DeviceView positions_;
+  std::span<std::int64_t> lens_;
   std::int64_t growth_len_ = 0;
 };
 

@@ -24,6 +24,13 @@ struct CacheShape {
   std::int64_t kv_bytes(std::int64_t rows) const { return num_kv_heads * rows * row_bytes(); }
 };
 
+// Host memory for one number or span of each KV head, taken before a request begins: nothing on the
+// way may fail to allocate.
+struct HeadStorage {
+  std::span<HeadSpan> spans;     // [num_kv_heads]
+  std::span<std::int64_t> lens;  // [num_kv_heads]
+};
+
 // One buffer: the slab of keys [sum of capacities, head_dim], then that of values.
 class LayerKv {
  public:

@@ -16,12 +16,12 @@ Status Compressor::compress_and_commit(const ActiveLayer& active, std::int64_t l
   }
   TIDEKV_ASSIGN(Retained retained, select({.kv = active.kv().view(),
                                            .queries = active.last_queries(recipe_.window_len)},
-                                          layer_budget, cache.num_committed()));
+                                          layer_budget, cache.num_committed(), cache.cut_lens()));
   return cache.commit(active, std::move(retained));
 }
 
 Result<Retained> Compressor::select(const CutRows& rows, std::int64_t layer_budget,
-                                    std::int64_t layer) {
+                                    std::int64_t layer, std::span<std::int64_t> lens) {
   TIDEKV_CHECK_OP(layer_budget, >=, recipe_.num_mandatory());
   layer_ = layer;
   const std::int64_t num_heads = rows.kv.num_kv_heads();
@@ -33,34 +33,40 @@ Result<Retained> Compressor::select(const CutRows& rows, std::int64_t layer_budg
   retained.positions = retained.buffer.view(DType::kI32, 1, total);
 
   TIDEKV_ASSIGN(const Best best, open_best(num_heads * base));
-  std::vector<std::int64_t> lens(static_cast<std::size_t>(num_heads), base);
+  std::fill(lens.begin(), lens.end(), base);
   if (base > 0) {
     TIDEKV_CHECK(recipe_.source != ScoreSource::kNothing);
     TIDEKV_ASSIGN(BlockScorer scorer,
                   BlockScorer::open(*backend_, recipe_, rows, {num_q_heads_, key_block_len_}));
     TIDEKV_TRY(choose(scorer, best, lens));
   }
-  for (const std::int64_t len : lens) {
-    retained.lens.push_back(len + recipe_.num_mandatory());
+  take(rows, best, lens, retained.positions);
+  for (std::int64_t& len : lens) {
+    len += recipe_.num_mandatory();
   }
-  take(rows, best, lens, retained);
+  retained.lens = lens;
   return retained;
 }
 
 void Compressor::take(const CutRows& rows, const Best& best, std::span<const std::int64_t> lens,
-                      const Retained& retained) {
+                      DeviceView retained) {
   Backend::Mandatory mandatory{.num_sinks = recipe_.num_sinks, .num_recent = recipe_.num_recent};
-  const auto take_from = [&](TopKState state, std::int64_t len, const HeadLists& lists) {
-    state.num_offered = len - recipe_.num_mandatory();
+  const auto take_from = [&](TopKState state, std::int64_t len, DeviceView to) {
+    state.num_offered = len - mandatory.count();
     mandatory.prompt_len = len;
-    backend_->topk_take(state, mandatory, lists);
+    backend_->topk_take(state, mandatory, to);
   };
   if (!rows.heads_differ) {
-    take_from(best.state(lens), rows.kv.heads.front().len, retained.lists());
+    take_from(best.state(lens), rows.kv.heads.front().len, retained);
     return;
   }
+  const DeviceView column = retained.reshaped(retained.cols(), 1);
+  std::int64_t first = 0;
   for (std::size_t head = 0; head < lens.size(); ++head) {
-    take_from(best.of_head(lens, head), rows.kv.heads[head].len, retained.lists().of_head(head));
+    const std::int64_t count = lens[head] + mandatory.count();
+    take_from(best.of_head(lens, head), rows.kv.heads[head].len,
+              column.rows_at(first, count).reshaped(1, count));
+    first += count;
   }
 }
 

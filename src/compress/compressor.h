@@ -38,8 +38,10 @@ class Compressor {
   Status compress_and_commit(const ActiveLayer& active, std::int64_t layer_budget,
                              CacheManager& cache);
 
-  // The slots that stay of layer number `layer`; layer_budget * num_kv_heads of them.
-  Result<Retained> select(const CutRows& rows, std::int64_t layer_budget, std::int64_t layer);
+  // The slots that stay of layer number `layer`; layer_budget * num_kv_heads of them. `lens`
+  // [num_kv_heads] receives how many of each head, and what is returned looks into it.
+  Result<Retained> select(const CutRows& rows, std::int64_t layer_budget, std::int64_t layer,
+                          std::span<std::int64_t> lens);
 
  private:
   // The best candidates so far: their scores and ids side by side.
@@ -71,9 +73,9 @@ class Compressor {
   // Offers every candidate of every head to one list; ids of a head begin at head * stride.
   Status offer_all(BlockScorer& scorer, std::int64_t stride, TopKState& all);
   Status choose_units(BlockScorer& scorer, const Best& best, std::span<const std::int64_t> lens);
-  // Best candidates and mandatory slots together, ascending.
+  // Best candidates and mandatory slots together, ascending: of each head lens[head] candidates.
   void take(const CutRows& rows, const Best& best, std::span<const std::int64_t> lens,
-            const Retained& retained);
+            DeviceView retained);
 
   Backend* backend_;
   ScoreRecipe recipe_;

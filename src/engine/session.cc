@@ -177,7 +177,8 @@ Status Session::keep_budget(std::int64_t layer) {
   }
   Compressor compressor(*backend_, own.recipe, options_.config->num_q_heads, options_.key_block_len,
                         nullptr);
-  TIDEKV_ASSIGN(const Retained slots, compressor.select({.kv = kv, .queries = {}}, budget, layer));
+  TIDEKV_ASSIGN(const Retained slots,
+                compressor.select({.kv = kv, .queries = {}}, budget, layer, own.cache->cut_lens()));
   own.cache->keep(layer, slots, decode_->adapter.next_position());
   return Ok{};
 }

@@ -166,10 +166,11 @@ Status PrefillContext::cut_cache(std::int64_t layer, const ActiveLayer& active,
                         own().probe);
   // Whether heads may differ follows from what happened, not from how long they came out.
   const bool heads_differ = own().recipe.even_share < 1 && !own().cache->layer(layer).keeps_all();
-  TIDEKV_ASSIGN(const Retained slots, compressor.select({.kv = active.kv().view(),
-                                                         .queries = active.window_queries(),
-                                                         .heads_differ = heads_differ},
-                                                        own().budget_of(layer), layer));
+  TIDEKV_ASSIGN(const Retained slots,
+                compressor.select({.kv = active.kv().view(),
+                                   .queries = active.window_queries(),
+                                   .heads_differ = heads_differ},
+                                  own().budget_of(layer), layer, own().cache->cut_lens()));
   own().cache->replace(layer, active, slots, Position{static_cast<std::int32_t>(chunk.begin)});
   TIDEKV_TRY(backend_->synchronize());
   TIDEKV_TRY(check_cancelled());

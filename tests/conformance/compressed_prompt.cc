@@ -175,7 +175,7 @@ void run_chunk(Device& device, const Prompt& prompt, Compressor& compressor,
   }
   const CutRows rows{active.kv().view(), active.window_queries(),
                      recipe.even_share < 1 && !before.keeps_all()};
-  const Result<Retained> slots = compressor.select(rows, budget, chunk.layer);
+  const Result<Retained> slots = compressor.select(rows, budget, chunk.layer, cache.cut_lens());
   ASSERT_TRUE(slots.ok());
   cache.replace(chunk.layer, active, slots.value(),
                 Position{static_cast<std::int32_t>(chunk.begin)});

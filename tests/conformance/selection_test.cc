@@ -216,13 +216,9 @@ class TopK : public BackendTest {
       backend().topk_merge(offered.view, mandatory.num_sinks + begin, state);
       state.num_offered += len;
     }
-    Lens retained_lens;
-    for (const std::int64_t len : lens) {
-      retained_lens.push_back(mandatory.num_sinks + len + mandatory.num_recent);
-    }
     const DeviceTensor retained = device_.garbage(
         DType::kI32, 1, total + scores.rows() * (mandatory.num_sinks + mandatory.num_recent));
-    backend().topk_take(state, mandatory, {retained.view, retained_lens});
+    backend().topk_take(state, mandatory, retained.view);
     return device_.get(retained.view);
   }
 

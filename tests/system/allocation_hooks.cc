@@ -12,21 +12,19 @@ namespace {
 
 std::atomic<std::int64_t> countdown{-1};  // allocations left before one fails; negative: never
 std::atomic<bool> counting{false};
-std::atomic<std::size_t> least_counted{0};  // bytes
 std::atomic<std::int64_t> news{0};
 std::atomic<std::int64_t> mallocs{0};
 std::atomic<std::int64_t> mmaps{0};
 std::atomic<std::int64_t> live{0};
 
-void count(std::atomic<std::int64_t>& counter, std::size_t bytes) {
-  if (counting.load(std::memory_order_relaxed) &&
-      bytes >= least_counted.load(std::memory_order_relaxed)) {
+void count(std::atomic<std::int64_t>& counter) {
+  if (counting.load(std::memory_order_relaxed)) {
     counter.fetch_add(1, std::memory_order_relaxed);
   }
 }
 
 void* allocate(std::size_t bytes, std::size_t alignment) {
-  count(news, bytes);
+  count(news);
   if (countdown.load() >= 0 && countdown.fetch_sub(1) == 0) {
     throw std::bad_alloc();
   }
@@ -92,23 +90,23 @@ void* __libc_realloc(void* data, std::size_t bytes);
 void* __libc_memalign(std::size_t alignment, std::size_t bytes);
 
 void* malloc(std::size_t bytes) {
-  count(mallocs, bytes);
+  count(mallocs);
   return __libc_malloc(bytes);
 }
 void* calloc(std::size_t number, std::size_t bytes) {
-  count(mallocs, number * bytes);
+  count(mallocs);
   return __libc_calloc(number, bytes);
 }
 void* realloc(void* data, std::size_t bytes) {
-  count(mallocs, bytes);
+  count(mallocs);
   return __libc_realloc(data, bytes);
 }
 void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
-  count(mallocs, bytes);
+  count(mallocs);
   return __libc_memalign(alignment, bytes);
 }
 void* mmap(void* address, std::size_t bytes, int protection, int flags, int fd, off_t offset) {
-  count(mmaps, bytes);
+  count(mmaps);
   return reinterpret_cast<void*>(syscall(SYS_mmap, address, bytes, protection, flags, fd, offset));
 }
 }
@@ -120,8 +118,7 @@ NewFailsAt::NewFailsAt(std::int64_t fail_at) { countdown.store(fail_at); }
 NewFailsAt::~NewFailsAt() { countdown.store(-1); }
 bool NewFailsAt::happened() const { return countdown.load() < 0; }
 
-void start_counting(std::int64_t least_bytes) {
-  least_counted.store(static_cast<std::size_t>(least_bytes));
+void start_counting() {
   news.store(0);
   mallocs.store(0);
   mmaps.store(0);

@@ -22,8 +22,8 @@ struct AllocationCounts {
   std::int64_t mmap = 0;
 };
 
-// Starts counting from zero: calls for at least so many bytes.
-void start_counting(std::int64_t least_bytes);
+// Starts counting from zero.
+void start_counting();
 // Stops, and tells what was called since.
 AllocationCounts stop_counting();
 

@@ -103,7 +103,7 @@ class CpuBackend final : public Backend {
     cpu::count_ids(context(), ids, stride, counts);
   }
   void do_topk_take(const TopKState& state, const Mandatory& mandatory,
-                    const HeadLists& retained) override {
+                    DeviceView retained) override {
     cpu::topk_take(context(), state, mandatory, retained);
   }
   void do_gather_rows(const KvView& from, const HeadLists& slots, const KvView& to) override {

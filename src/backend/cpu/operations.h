@@ -143,6 +143,6 @@ void topk_merge(const Context& context, DeviceView scores, std::int64_t first,
                 const TopKState& state);
 void count_ids(const Context& context, DeviceView ids, std::int64_t stride, DeviceView counts);
 void topk_take(const Context& context, const TopKState& state, const Backend::Mandatory& mandatory,
-               const HeadLists& retained);
+               DeviceView retained);
 
 }  // namespace tidekv::cpu

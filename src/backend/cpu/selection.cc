@@ -4,7 +4,6 @@
 #include <limits>
 #include <numeric>
 #include <span>
-#include <vector>
 
 #include "backend/cpu/operations.h"
 #include "base/checked_math.h"
@@ -116,11 +115,9 @@ class Heap {
   std::int64_t capacity_;
 };
 
-// The lists of a TopKState, one behind the other.
-std::vector<std::int64_t> begins_of(std::span<const std::int64_t> lens) {
-  std::vector<std::int64_t> begins(lens.size());
-  std::exclusive_scan(lens.begin(), lens.end(), begins.begin(), std::int64_t{0});
-  return begins;
+// Where a list begins; they stand one behind the other.
+std::int64_t begin_of(std::span<const std::int64_t> lens, std::int64_t list) {
+  return std::accumulate(lens.begin(), lens.begin() + list, std::int64_t{0});
 }
 
 // rows[h][i] = mean over all rows h of rows[h][i], for a piece of columns.
@@ -185,11 +182,11 @@ void average_units(const Context& context, DeviceView scores, std::int64_t unit_
 
 void topk_merge(const Context& context, DeviceView scores, std::int64_t first,
                 const TopKState& state) {
-  const std::vector<std::int64_t> begins = begins_of(state.lens);
   context.pool.parallel_for(scores.rows(), [&](std::int64_t row, int) {
     const auto list = static_cast<std::size_t>(row);
     const std::int64_t capacity = state.lens[list];
-    Heap heap(floats(state.scores) + begins[list], integers(state.ids) + begins[list],
+    const std::int64_t begin = begin_of(state.lens, row);
+    Heap heap(floats(state.scores) + begin, integers(state.ids) + begin,
               std::min(state.num_offered, capacity), capacity);
     const float* offered = floats(scores, row);
     for (std::int64_t i = 0; i < scores.cols(); ++i) {
@@ -210,17 +207,16 @@ void count_ids(const Context& context, DeviceView ids, std::int64_t stride, Devi
 }
 
 void topk_take(const Context& context, const TopKState& state, const Backend::Mandatory& mandatory,
-               const HeadLists& retained) {
-  const std::vector<std::int64_t> from = begins_of(state.lens);
-  const std::vector<std::int64_t> places = begins_of(retained.lens);
-  context.pool.parallel_for(retained.num_heads(), [&](std::int64_t row, int) {
-    const auto head = static_cast<std::size_t>(row);
-    std::int32_t* const begin = integers(retained.entries) + places[head];
+               DeviceView retained) {
+  const auto num_heads = static_cast<std::int64_t>(state.lens.size());
+  context.pool.parallel_for(num_heads, [&](std::int64_t head, int) {
+    const std::int64_t from = begin_of(state.lens, head);
+    std::int32_t* const begin = integers(retained) + from + head * mandatory.count();
     std::int32_t* to = begin;
     for (std::int64_t i = 0; i < mandatory.num_sinks; ++i) {
       *to++ = static_cast<std::int32_t>(i);
     }
-    to = std::copy_n(integers(state.ids) + from[head], state.lens[head], to);
+    to = std::copy_n(integers(state.ids) + from, state.lens[static_cast<std::size_t>(head)], to);
     for (std::int64_t i = mandatory.prompt_len - mandatory.num_recent; i < mandatory.prompt_len;
          ++i) {
       *to++ = static_cast<std::int32_t>(i);

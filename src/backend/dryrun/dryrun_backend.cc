@@ -51,7 +51,7 @@ class DryRunBackend final : public Backend {
   void do_average_units(DeviceView, std::int64_t, DeviceView) override {}
   void do_topk_merge(DeviceView, std::int64_t, const TopKState&) override {}
   void do_count_ids(DeviceView, std::int64_t, DeviceView) override {}
-  void do_topk_take(const TopKState&, const Mandatory&, const HeadLists&) override {}
+  void do_topk_take(const TopKState&, const Mandatory&, DeviceView) override {}
   void do_gather_rows(const KvView&, const HeadLists&, const KvView&) override {}
   void do_mean_directions(const KvView&, DeviceView) override {}
   void do_score_directions(const KvView&, DeviceView, KeyRange, DeviceView) override {}
