@@ -84,7 +84,7 @@ TEST_P(ChunkMajor, BudgetHoldsAfterEveryChunkAndPositionsStayTrue) {
     SelectorOptions options{.budget = kBudget, .window_len = 32, .num_sinks = 3, .pool = {}};
     std::vector<std::int64_t> budgets(static_cast<std::size_t>(model_.config().num_layers));
     selector.create(options)->layer_budgets(kPromptLen, budgets);
-    const ScoreRecipe recipe = selector.create(options)->score_recipe();
+    const ScoreRecipe recipe = selector.create(options)->score_recipe(kPromptLen);
     const RunCapture capture = run(setup);
     for (std::size_t layer = 0; layer < budgets.size(); ++layer) {
       const std::vector<HeldRows>& chunks = capture.layers[layer].after_chunks;

@@ -173,7 +173,7 @@ TEST(FailureInjection, EveryOperatorNewOfLoadingMayFail) {
 #ifdef TIDEKV_HOOK_MALLOC
 // Where heads or units compete for places the host decides between them, in lists of its own.
 bool decides_on_the_host(const Method& method) {
-  const ScoreRecipe recipe = method.selector->create({})->score_recipe();
+  const ScoreRecipe recipe = method.selector->create({})->score_recipe(700);
   return recipe.even_share < 1 || recipe.unit_len > 1;
 }
 

@@ -77,6 +77,7 @@ RunSetup as_kvpress(const Json& one) {
   setup.options.window_len = 64;
   setup.options.kernel_len = 5;
   setup.options.pooling = Pooling::kAverage;
+  setup.options.unit_len = 20;
   setup.options.compute_type = ComputeType::kF32;
   setup.options.max_new_tokens = 0;
   return setup;

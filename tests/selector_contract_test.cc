@@ -50,7 +50,7 @@ class SelectorContract
 
   void expect_exact_budgets(const Prompt& prompt, const SelectorOptions& options,
                             const std::vector<Kept>& kept) const {
-    const bool splits = selector(options)->score_recipe().even_share < 1;
+    const bool splits = selector(options)->score_recipe(prompt.shape.prompt_len).even_share < 1;
     const std::vector<std::int64_t> budgets = budgets_of(options, prompt);
     std::int64_t total = 0;
     for (std::size_t layer = 0; layer < kept.size(); ++layer) {
@@ -70,7 +70,7 @@ class SelectorContract
 
   void expect_ascending_with_mandatory(const Prompt& prompt, const SelectorOptions& options,
                                        const std::vector<Kept>& kept) const {
-    const ScoreRecipe recipe = selector(options)->score_recipe();
+    const ScoreRecipe recipe = selector(options)->score_recipe(prompt.shape.prompt_len);
     const std::int64_t len = prompt.shape.prompt_len;
     for (const Kept& layer : kept) {
       for (const std::vector<std::int32_t>& head : layer.positions) {
@@ -165,7 +165,7 @@ class SelectorContract
   void expect_contract_by_chunk(const Prompt& prompt, const SelectorOptions& options,
                                 std::int64_t chunk_len) {
     SCOPED_TRACE("chunk " + std::to_string(chunk_len));
-    const ScoreRecipe recipe = selector(options)->score_recipe();
+    const ScoreRecipe recipe = selector(options)->score_recipe(prompt.shape.prompt_len);
     const std::vector<std::int64_t> budgets = budgets_of(options, prompt);
     std::vector<std::vector<std::vector<std::int32_t>>> kept_so_far(
         budgets.size(), std::vector<std::vector<std::int32_t>>(
@@ -220,7 +220,7 @@ class SelectorContract
 
   void expect_what_the_oracle_keeps(const Prompt& prompt, const SelectorOptions& options,
                                     const std::vector<Kept>& kept) const {
-    const ScoreRecipe recipe = selector(options)->score_recipe();
+    const ScoreRecipe recipe = selector(options)->score_recipe(prompt.shape.prompt_len);
     const std::vector<std::int64_t> budgets = budgets_of(options, prompt);
     for (std::size_t layer = 0; layer < kept.size(); ++layer) {
       if (kept[layer].scores.empty()) {

@@ -46,7 +46,7 @@ Status check_ranges(const SelectorOptions& options) {
 
 Status check_selector_options(const SelectorEntry& selector, const SelectorOptions& options) {
   TIDEKV_TRY(check_ranges(options));
-  const ScoreRecipe recipe = selector.create(options)->score_recipe();
+  const ScoreRecipe recipe = selector.create(options)->score_recipe(options.budget);
   if (recipe.num_mandatory() > options.budget) {
     return refuse("--window " + std::to_string(options.window_len) + " and --sinks " +
                   std::to_string(options.num_sinks) + ": " + std::string(selector.name) +

@@ -23,8 +23,10 @@ enum class ScoreSource : std::uint8_t {
 // a program is not named for here is split exactly.
 enum class BudgetRule : std::uint8_t {
   kExact,
-  kKvpress,  // PyramidKV's line holds the window too; Ada-KV's even share is a floor, not a part
-  kKvcf,     // PyramidKV's line is in whole numbers, rounded down
+  // PyramidKV's line holds the window too; Ada-KV's even share is a floor, not a part; ChunkKV
+  // keeps whole units.
+  kKvpress,
+  kKvcf,  // PyramidKV's line is in whole numbers, rounded down
 };
 
 struct ScoreRecipe {
@@ -62,7 +64,8 @@ class Selector {
  public:
   virtual ~Selector() = default;
 
-  virtual ScoreRecipe score_recipe() const = 0;
+  // For a prompt of so many tokens.
+  virtual ScoreRecipe score_recipe(std::int64_t prompt_len) const = 0;
 
   // Fills budgets [num_layers] with tokens retained per KV head. Their sum is num_layers * budget
   // where the prompt is long enough; a budget >= prompt_len keeps everything.

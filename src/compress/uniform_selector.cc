@@ -10,7 +10,7 @@ class UniformSelector final : public Selector {
   UniformSelector(const ScoreRecipe& recipe, std::int64_t budget)
       : recipe_(recipe), budget_(budget) {}
 
-  ScoreRecipe score_recipe() const override { return recipe_; }
+  ScoreRecipe score_recipe(std::int64_t /*prompt_len*/) const override { return recipe_; }
 
   void layer_budgets(std::int64_t /*prompt_len*/, std::span<std::int64_t> budgets) const override {
     std::fill(budgets.begin(), budgets.end(), budget_);

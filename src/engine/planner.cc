@@ -67,7 +67,8 @@ FormulaInput formula_input(const ModelContext& model, const ResolvedRequest& req
   in.mlp_tile_len = whole ? session.prompt_len : PrefillContext::kMlpTileLen;
   in.mlp_buffers = whole ? 3 : 2;
   in.key_block_len = session.key_block_len;
-  const ScoreRecipe recipe = session.method.selector->create(session.selector)->score_recipe();
+  const ScoreRecipe recipe =
+      session.method.selector->create(session.selector)->score_recipe(session.prompt_len);
   in.window_len = recipe.window_len;
   in.num_sinks = recipe.num_sinks;
   in.num_recent = recipe.num_recent;

@@ -51,7 +51,7 @@ void Session::add_cache(const CacheChoice& choice) {
        CacheManager(*backend_, cache_shape(options_))});
   Cache& cache = caches_.back();
   selector->layer_budgets(options_.prompt_len, cache.layer_budgets);
-  targets_.push_back({.recipe = selector->score_recipe(),
+  targets_.push_back({.recipe = selector->score_recipe(options_.prompt_len),
                       .layer_budgets = cache.layer_budgets,
                       .cache = &cache.manager,
                       .probe = choice.probe});

@@ -120,7 +120,7 @@ Prompt random_prompt(Random& random, const PromptSize& size, Inputs inputs) {
 
 std::vector<Kept> compress_prompt(Device& device, const Prompt& prompt, const Selector& selector,
                                   std::int64_t key_block_len) {
-  const ScoreRecipe recipe = selector.score_recipe();
+  const ScoreRecipe recipe = selector.score_recipe(prompt.shape.prompt_len);
   std::vector<std::int64_t> budgets(prompt.layers.size());
   selector.layer_budgets(prompt.shape.prompt_len, budgets);
   std::vector<Kept> kept(prompt.layers.size());
@@ -186,7 +186,7 @@ void run_chunk(Device& device, const Prompt& prompt, Compressor& compressor,
 void compress_by_chunk(Device& device, const Prompt& prompt, const Selector& selector,
                        std::int64_t chunk_len, std::int64_t key_block_len,
                        const std::function<void(const ChunkKept&)>& visit) {
-  const ScoreRecipe recipe = selector.score_recipe();
+  const ScoreRecipe recipe = selector.score_recipe(prompt.shape.prompt_len);
   const std::int64_t prompt_len = prompt.shape.prompt_len;
   std::vector<std::int64_t> budgets(prompt.layers.size());
   selector.layer_budgets(prompt_len, budgets);

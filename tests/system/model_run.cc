@@ -126,7 +126,7 @@ Status decode_tokens(Session& session, const RunSetup& setup, std::int64_t count
 
 std::int64_t prefix_len(const SelectorEntry& selector, const SelectorOptions& options,
                         std::int64_t prompt_len) {
-  return prompt_len - selector.create(options)->score_recipe().num_recent;
+  return prompt_len - selector.create(options)->score_recipe(prompt_len).num_recent;
 }
 
 Status run(const ModelContext& model, const std::vector<std::int32_t>& prompt,

@@ -22,6 +22,9 @@ PRESSES = {  # with their defaults, and the budgets they run with
     "pyramidkv": (lambda ratio: kvpress.PyramidKVPress(ratio), (1400,)),  # below 1280 all layers alike
     "adakv": (lambda ratio: kvpress.AdaKVPress(kvpress.SnapKVPress(ratio)), (128, 512)),
     "tova": (lambda ratio: kvpress.TOVAPress(ratio), (128, 512)),
+    "chunkkv": (lambda ratio: kvpress.ChunkKVPress(kvpress.SnapKVPress(ratio)), (128, 512)),
+    "key-difference": (lambda ratio: kvpress.KeyDiffPress(ratio), (128, 512)),
+    "recent": (lambda ratio: kvpress.StreamingLLMPress(ratio), (128, 512)),
     "knorm": (lambda ratio: kvpress.KnormPress(ratio), (128, 512)),
 }
 

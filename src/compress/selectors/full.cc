@@ -8,7 +8,7 @@ namespace {
 
 class FullSelector final : public Selector {
  public:
-  ScoreRecipe score_recipe() const override { return {}; }
+  ScoreRecipe score_recipe(std::int64_t /*prompt_len*/) const override { return {}; }
 
   void layer_budgets(std::int64_t prompt_len, std::span<std::int64_t> budgets) const override {
     std::fill(budgets.begin(), budgets.end(), prompt_len);

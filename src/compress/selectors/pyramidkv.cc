@@ -9,12 +9,14 @@ class PyramidKvSelector final : public Selector {
  public:
   explicit PyramidKvSelector(const SelectorOptions& options) : options_(options) {}
 
-  ScoreRecipe score_recipe() const override { return snapkv_recipe(options_); }
+  ScoreRecipe score_recipe(std::int64_t /*prompt_len*/) const override {
+    return snapkv_recipe(options_);
+  }
 
   void layer_budgets(std::int64_t prompt_len, std::span<std::int64_t> budgets) const override {
     pyramid_budgets({.prompt_len = prompt_len,
                      .budget = options_.budget,
-                     .num_mandatory = score_recipe().num_mandatory(),
+                     .num_mandatory = snapkv_recipe(options_).num_mandatory(),
                      .steepness = options_.steepness,
                      .rule = options_.rule},
                     budgets);
