@@ -61,6 +61,7 @@ std::vector<std::string> smallest_of_each() {
   std::vector<std::string> arguments = {"--seconds", "0", "-t", "2"};
   for (const char* filter : {"matmul/m64/576x192/bf16*",
                              "matmul_decode/m1/576x192/bf16*",
+                             "gated_matmul/m256/576x1536/bf16*",
                              "attend_decode/q1/k1024/d90*",
                              "attend/q512/k8192/d64h9kv3/bf16",
                              "window_lse*h9*bf16",

@@ -18,6 +18,16 @@ void check_shape(DeviceView view, std::int64_t rows, std::int64_t cols) {
   TIDEKV_CHECK_OP(view.cols(), ==, cols);
 }
 
+// What rows `a` are multiplied with.
+void check_factor(DeviceView a, const Linear<DeviceView>& linear) {
+  TIDEKV_CHECK(is_weight(linear.weight.dtype()));
+  TIDEKV_CHECK_OP(a.cols(), ==, linear.weight.cols());
+  if (linear.bias.rows() > 0) {
+    TIDEKV_CHECK(is_plain_weight(linear.bias.dtype()));
+    check_shape(linear.bias, 1, linear.weight.rows());
+  }
+}
+
 void check_queries(DeviceView q, const KvView& kv) {
   TIDEKV_CHECK(is_activation(q.dtype()) && kv.keys.dtype() == q.dtype() &&
                kv.values.dtype() == q.dtype());
@@ -156,15 +166,21 @@ void Backend::rms_norm(DeviceView x, DeviceView weight, float eps, DeviceView ou
 }
 
 void Backend::matmul(DeviceView a, DeviceView w, DeviceView out, const MatmulOptions& options) {
-  TIDEKV_CHECK(is_activation(a.dtype()) && is_weight(w.dtype()));
+  TIDEKV_CHECK(is_activation(a.dtype()));
   TIDEKV_CHECK(out.dtype() == DType::kF32 || out.dtype() == a.dtype());
-  TIDEKV_CHECK_OP(a.cols(), ==, w.cols());
   check_shape(out, a.rows(), w.rows());
-  if (options.bias.rows() > 0) {
-    TIDEKV_CHECK(is_plain_weight(options.bias.dtype()));
-    check_shape(options.bias, 1, w.rows());
-  }
+  check_factor(a, {w, options.bias});
   do_matmul(a, w, out, options);
+}
+
+void Backend::gated_matmul(DeviceView a, const Linear<DeviceView>& gate,
+                           const Linear<DeviceView>& up, DeviceView out, Phase phase) {
+  TIDEKV_CHECK(is_activation(a.dtype()) && out.dtype() == a.dtype());
+  check_factor(a, gate);
+  check_factor(a, up);
+  check_shape(out, a.rows(), gate.weight.rows());
+  check_shape(up.weight, gate.weight.rows(), gate.weight.cols());
+  do_gated_matmul(a, gate, up, out, phase);
 }
 
 void Backend::rope_angles(DeviceView inverse_freq, Position first, DeviceView out) {

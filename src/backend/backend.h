@@ -24,6 +24,7 @@
 #include "base/thread_pool.h"
 #include "memory/accountant.h"
 #include "memory/plan.h"
+#include "tensor/linear.h"
 #include "tensor/position.h"
 #include "tensor/rope_pairs.h"
 #include "tensor/view.h"
@@ -133,6 +134,10 @@ class Backend {
   // out (+)= a w^T + bias, sums in f32, cut at fixed depths. a [m, k]; w [n, k]; out [m, n] (f32 or
   // a's type).
   void matmul(DeviceView a, DeviceView w, DeviceView out, const MatmulOptions& options);
+  // out = silu(gate's product) * (up's product): bit for bit two products of a [m, k] stored in a's
+  // type, then swiglu. Weights [n, k] and biases [1, n] as in matmul; out [m, n].
+  void gated_matmul(DeviceView a, const Linear<DeviceView>& gate, const Linear<DeviceView>& up,
+                    DeviceView out, Phase phase);
   // cos and sin of position * inverse_freq, product in f32. inverse_freq [1, D/2] f32;
   // out [rows, D] f32: D/2 cosines, then D/2 sines, of positions first, first + 1, ...
   void rope_angles(DeviceView inverse_freq, Position first, DeviceView out);
@@ -221,6 +226,8 @@ class Backend {
   virtual void do_rms_norm(DeviceView x, DeviceView weight, float eps, DeviceView out) = 0;
   virtual void do_matmul(DeviceView a, DeviceView w, DeviceView out,
                          const MatmulOptions& options) = 0;
+  virtual void do_gated_matmul(DeviceView a, const Linear<DeviceView>& gate,
+                               const Linear<DeviceView>& up, DeviceView out, Phase phase) = 0;
   virtual void do_rope_angles(DeviceView inverse_freq, Position first, DeviceView out) = 0;
   virtual void do_rope(DeviceView x, DeviceView angles, RopePairs pairs) = 0;
   virtual void do_append_kv(DeviceView k, DeviceView v, const KvView& kv) = 0;

@@ -198,7 +198,7 @@ std::int64_t closed_form_peak_bytes(const FormulaInput& in) {
   std::int64_t finished = 0;
   std::int64_t peak = prefill_bytes(in, finished);
   if (in.growth_len > 0) {  // decoding: one row, no bridge
-    peak = std::max(peak, finished + activation_bytes(in, 1, 1, 1, 2) +
+    peak = std::max(peak, finished + activation_bytes(in, 1, 1, 1, 1) +
                               in.hidden_dim * in.element_bytes + kFloatBytes + token_cut_bytes(in));
   }
   return fixed_bytes(in) + peak;

@@ -25,7 +25,7 @@ struct FormulaInput {
   std::int64_t prompt_len = 0;     // S
   std::int64_t chunk_len = 0;      // C
   std::int64_t mlp_tile_len = 0;   // rows inside the MLP at once
-  std::int64_t mlp_buffers = 2;    // c: co-resident buffers of width d_ff
+  std::int64_t mlp_buffers = 1;    // c: co-resident buffers of width d_ff
   std::int64_t key_block_len = 0;  // b_s
   std::int64_t window_len = 0;     // W: queries that score; 0: keys are scored by themselves
   std::int64_t num_sinks = 0;      // always retained, no candidates

@@ -24,7 +24,7 @@ RowRange rows_in_window(const DecoderLayer::Window& window, Position first, std:
 }  // namespace
 
 std::int64_t LayerWorkspaceShape::num_bytes(const ModelConfig& config, DType dtype) const {
-  const std::int64_t mlp_buffers = separate_mlp_product ? 3 : 2;
+  const std::int64_t mlp_buffers = separate_gate_and_up ? 3 : 1;
   const std::int64_t elements = chunk_len * (config.hidden_dim + 2 * config.kv_dim()) +
                                 query_len * config.q_dim() +
                                 mlp_buffers * mlp_tile_len * config.ffn_dim;
@@ -50,10 +50,10 @@ Result<LayerWorkspace> LayerWorkspace::open(Backend& backend, const ModelConfig&
   TIDEKV_ASSIGN(ws.keys_, matrix(backend, dtype, shape.chunk_len, config.kv_dim()));
   TIDEKV_ASSIGN(ws.values_, matrix(backend, dtype, shape.chunk_len, config.kv_dim()));
   TIDEKV_ASSIGN(ws.angles_, matrix(backend, DType::kF32, shape.chunk_len, config.head_dim));
-  TIDEKV_ASSIGN(ws.gate_, matrix(backend, dtype, shape.mlp_tile_len, config.ffn_dim));
-  TIDEKV_ASSIGN(ws.up_, matrix(backend, dtype, shape.mlp_tile_len, config.ffn_dim));
-  if (shape.separate_mlp_product) {
-    TIDEKV_ASSIGN(ws.product_, matrix(backend, dtype, shape.mlp_tile_len, config.ffn_dim));
+  TIDEKV_ASSIGN(ws.product_, matrix(backend, dtype, shape.mlp_tile_len, config.ffn_dim));
+  if (shape.separate_gate_and_up) {
+    TIDEKV_ASSIGN(ws.gate_, matrix(backend, dtype, shape.mlp_tile_len, config.ffn_dim));
+    TIDEKV_ASSIGN(ws.up_, matrix(backend, dtype, shape.mlp_tile_len, config.ffn_dim));
   }
   return ws;
 }
@@ -142,15 +142,23 @@ void DecoderLayer::mlp(DeviceView hidden, LayerWorkspace& workspace) const {
   backend_->rms_norm(hidden, weights_->mlp_norm, static_cast<float>(config_->rms_norm_eps), normed);
   for (std::int64_t begin = 0; begin < hidden.rows(); begin += workspace.mlp_tile_len_) {
     const std::int64_t count = std::min(workspace.mlp_tile_len_, hidden.rows() - begin);
-    const DeviceView tile = normed.rows_at(begin, count);
-    const DeviceView gate = workspace.gate_.rows(count);
-    const DeviceView up = workspace.up_.rows(count);
-    const DeviceView product = workspace.product_.buffer ? workspace.product_.rows(count) : gate;
-    project(tile, weights_->gate, gate, MatmulMode::kStore);
-    project(tile, weights_->up, up, MatmulMode::kStore);
-    backend_->swiglu(gate, up, product);
+    const DeviceView product = workspace.product_.rows(count);
+    gate_and_up(normed.rows_at(begin, count), product, workspace);
     project(product, weights_->down, hidden.rows_at(begin, count), MatmulMode::kAccumulate);
   }
+}
+
+void DecoderLayer::gate_and_up(DeviceView rows, DeviceView product,
+                               LayerWorkspace& workspace) const {
+  if (!workspace.gate_.buffer) {
+    backend_->gated_matmul(rows, weights_->gate, weights_->up, product, phase_);
+    return;
+  }
+  const DeviceView gate = workspace.gate_.rows(rows.rows());
+  const DeviceView up = workspace.up_.rows(rows.rows());
+  project(rows, weights_->gate, gate, MatmulMode::kStore);
+  project(rows, weights_->up, up, MatmulMode::kStore);
+  backend_->swiglu(gate, up, product);
 }
 
 }  // namespace tidekv

@@ -19,9 +19,8 @@ struct LayerWorkspaceShape {
   std::int64_t chunk_len = 0;     // rows normed and projected to k, v at once
   std::int64_t query_len = 0;     // rows that attend and go through the MLP at once; <= chunk_len
   std::int64_t mlp_tile_len = 0;  // rows inside the MLP at once; <= query_len
-  // Frameworks hold gate, up and their product each in full; a tiled MLP lets the product replace
-  // the gate.
-  bool separate_mlp_product = false;
+  // Frameworks hold gate, up and their product each in full; here only the product is ever whole.
+  bool separate_gate_and_up = false;
 
   std::int64_t num_bytes(const ModelConfig& config, DType dtype) const;
 };
@@ -49,9 +48,9 @@ class LayerWorkspace {
   Matrix keys_;     // [chunk_len, kv_dim]
   Matrix values_;   // [chunk_len, kv_dim]
   Matrix angles_;   // [chunk_len, head_dim] f32
-  Matrix gate_;     // [mlp_tile_len, d_ff]
-  Matrix up_;       // [mlp_tile_len, d_ff]
-  Matrix product_;  // [mlp_tile_len, d_ff], only with separate_mlp_product
+  Matrix product_;  // [mlp_tile_len, d_ff], of gate and up
+  Matrix gate_;     // [mlp_tile_len, d_ff], only with separate_gate_and_up
+  Matrix up_;       // the same
 };
 
 class DecoderLayer {
@@ -91,6 +90,7 @@ class DecoderLayer {
   void attend_and_mlp(DeviceView hidden, DeviceView queries, const LayerKv& kv,
                       LayerWorkspace& workspace) const;
   void mlp(DeviceView hidden, LayerWorkspace& workspace) const;
+  void gate_and_up(DeviceView rows, DeviceView product, LayerWorkspace& workspace) const;
 
   Backend* backend_;
   const ModelConfig* config_;

@@ -10,15 +10,9 @@
 #include "backend/backend.h"
 #include "io/tensor_file.h"
 #include "model/config.h"
+#include "tensor/linear.h"
 
 namespace tidekv {
-
-// A projection. Without a bias that view has no rows.
-template <typename View>
-struct Linear {
-  View weight;  // [out, in]
-  View bias;    // [1, out]
-};
 
 template <typename View>
 struct LayerTensors {

@@ -42,7 +42,7 @@ Result<LayerWorkspace> PrefillContext::open_workspace(std::int64_t layer, std::i
   LayerWorkspaceShape shape;
   shape.chunk_len = std::min(chunk_len, prompt_len());
   shape.query_len = only_last_row(layer) ? 1 : shape.chunk_len;
-  shape.separate_mlp_product = mlp == Mlp::kAsFramework;
+  shape.separate_gate_and_up = mlp == Mlp::kAsFramework;
   shape.mlp_tile_len =
       mlp == Mlp::kTiled ? std::min(shape.query_len, kMlpTileLen) : shape.query_len;
   return LayerWorkspace::open(*backend_, *request_.config, own().cache->shape().dtype, shape);

@@ -22,6 +22,10 @@ void DeviceKv::advance(std::int64_t rows) {
   }
 }
 
+Linear<DeviceView> view_of(const Linear<DeviceTensor>& linear) {
+  return {linear.weight.view, linear.bias.view};
+}
+
 Device::Device(const BackendEntry& entry, int num_threads)
     : pool_(num_threads), backend_(entry.create({.pool = &pool_})) {
   const std::int64_t floats = (backend_->workspace_bytes(kLargestHeadDim) + 3) / 4;
@@ -47,6 +51,10 @@ DeviceTensor Device::put(const HostTensor& tensor) {
 }
 
 DeviceKv Device::put(const Kv& kv) { return {put(kv.keys), put(kv.values), kv.heads}; }
+
+Linear<DeviceTensor> Device::put(const Linear<HostTensor>& linear) {
+  return {put(linear.weight), put(linear.bias)};
+}
 
 DeviceTensor Device::garbage(DType dtype, std::int64_t rows, std::int64_t cols) {
   HostTensor ones(dtype, rows, cols);
@@ -79,6 +87,16 @@ HostTensor Device::matmul(const HostTensor& a, const HostTensor& w, DType out_ty
   const MatmulMode mode = add.old == nullptr ? MatmulMode::kStore : MatmulMode::kAccumulate;
   backend_->matmul(left.view, right.view, out.view,
                    {.mode = mode, .phase = phase, .bias = bias.view});
+  return get(out.view);
+}
+
+HostTensor Device::gated_matmul(const HostTensor& a, const Linear<HostTensor>& gate,
+                                const Linear<HostTensor>& up, Phase phase) {
+  const DeviceTensor left = put(a);
+  const Linear<DeviceTensor> gates = put(gate);
+  const Linear<DeviceTensor> ups = put(up);
+  const DeviceTensor out = garbage(a.dtype(), a.rows(), gate.weight.rows());
+  backend_->gated_matmul(left.view, view_of(gates), view_of(ups), out.view, phase);
   return get(out.view);
 }
 

@@ -38,6 +38,8 @@ struct DeviceKv {
   void advance(std::int64_t rows);
 };
 
+Linear<DeviceView> view_of(const Linear<DeviceTensor>& linear);
+
 constexpr Phase kPhases[] = {Phase::kPrefill, Phase::kDecode};
 
 class Device {
@@ -50,6 +52,7 @@ class Device {
 
   DeviceTensor put(const HostTensor& tensor);
   DeviceKv put(const Kv& kv);
+  Linear<DeviceTensor> put(const Linear<HostTensor>& linear);
   // All bits one: NaN as float, -1 as integer.
   DeviceTensor garbage(DType dtype, std::int64_t rows, std::int64_t cols);
   HostTensor get(DeviceView view);
@@ -58,6 +61,8 @@ class Device {
   HostTensor embed(const HostTensor& table, const HostTensor& ids, DType out_type);
   HostTensor matmul(const HostTensor& a, const HostTensor& w, DType out_type,
                     Phase phase = Phase::kPrefill, const oracle::Addends& add = {});
+  HostTensor gated_matmul(const HostTensor& a, const Linear<HostTensor>& gate,
+                          const Linear<HostTensor>& up, Phase phase = Phase::kPrefill);
   HostTensor matmul_onto(const HostTensor& a, const HostTensor& w, const HostTensor& old);
   HostTensor rms_norm(const HostTensor& x, const HostTensor& weight, float eps);
   HostTensor rope(const HostTensor& x, const HostTensor& angles,

@@ -86,6 +86,20 @@ TEST_P(RowInvariance, HoldsForMatmulWithABias) {
       "matmul with a bias");
 }
 
+TEST_P(RowInvariance, HoldsForGatedMatmul) {
+  for (const DType dtype : kTypes) {
+    const HostTensor x = random_.normals(dtype, 310, 150);
+    const Linear<HostTensor> gate{random_.normals(DType::kBF16, 45, 150),
+                                  random_.normals(DType::kF32, 1, 45)};
+    const Linear<HostTensor> up{random_.normals(DType::kF16, 45, 150)};
+    for (const Phase phase : kPhases) {
+      expect_rows_independent(
+          x, [&](const HostTensor& rows) { return device_.gated_matmul(rows, gate, up, phase); },
+          "gated_matmul");
+    }
+  }
+}
+
 TEST_P(RowInvariance, HoldsForRmsNorm) {
   for (const DType dtype : kTypes) {
     const HostTensor weight = random_.normals(DType::kF32, 1, 77);
@@ -322,6 +336,18 @@ TEST_P(ThreadCounts, ChangeNoBitOfMatmul) {
       expect_same(
           [&](Device& device) { return device.matmul(a, w, DType::kF32, phase, {.bias = &bias}); },
           "matmul with a bias");
+    }
+  }
+}
+
+TEST_P(ThreadCounts, ChangeNoBitOfGatedMatmul) {
+  for (const std::int64_t rows : {1, 37, 300}) {
+    const HostTensor a = random_.normals(DType::kBF16, rows, 333);
+    const Linear<HostTensor> gate{random_.normals(DType::kBF16, 200, 333)};
+    const Linear<HostTensor> up{random_.normals(DType::kBF16, 200, 333)};
+    for (const Phase phase : kPhases) {
+      expect_same([&](Device& device) { return device.gated_matmul(a, gate, up, phase); },
+                  "gated_matmul");
     }
   }
 }

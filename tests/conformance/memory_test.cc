@@ -36,6 +36,17 @@ class Memory : public BackendTest {
     return std::move(buffer).value();
   }
 
+  // `imported` holds the numbers of `w`, with memory beside it that ends the program when touched.
+  void expect_gated_matmul_reads_no_byte_beside(DeviceView imported, const HostTensor& w) {
+    const HostTensor a = random_.normals(DType::kBF16, 3, w.cols());
+    const DeviceTensor left = device_.put(a);
+    for (const Phase phase : kPhases) {
+      const DeviceTensor out = device_.garbage(DType::kBF16, 3, w.rows());
+      backend().gated_matmul(left.view, {imported}, {imported}, out.view, phase);
+      ASSERT_TRUE(same_bits(device_.get(out.view), device_.gated_matmul(a, {w}, {w}, phase)));
+    }
+  }
+
   ThreadPool pool_{1};
 };
 TIDEKV_ON_EVERY_BACKEND(Memory);
@@ -269,6 +280,7 @@ TEST_P(Memory, NoOperationReadsAByteBesideTheWeights) {
           backend().embed(imported.value(), device_.put(ids).view, embedded.view);
           ASSERT_TRUE(same_bits(device_.get(product.view),
                                 device_.matmul(device_.get(a.view), w, DType::kF32)));
+          expect_gated_matmul_reads_no_byte_beside(imported.value(), w);
         }
       }
     }
@@ -295,6 +307,7 @@ TEST_P(Memory, NoOperationReadsAByteBesideQuantisedWeights) {
             ASSERT_TRUE(same_bits(device_.get(product.view),
                                   device_.matmul(device_.get(a.view), w, DType::kF32, phase)));
           }
+          expect_gated_matmul_reads_no_byte_beside(imported.value(), w);
           HostTensor ids(DType::kI32, 1, 3);
           ids.set(0, 1, static_cast<double>(rows - 1));
           const DeviceTensor embedded = device_.garbage(DType::kBF16, 3, cols);

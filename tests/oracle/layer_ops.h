@@ -3,6 +3,7 @@
 
 #include "oracle/expected.h"
 #include "oracle/host_tensor.h"
+#include "tensor/linear.h"
 #include "tensor/position.h"
 #include "tensor/rope_pairs.h"
 
@@ -21,6 +22,10 @@ struct Addends {
 
 // a w^T + bias + old, stored as `out_type`.
 Expected matmul(const HostTensor& a, const HostTensor& w, DType out_type, const Addends& add = {});
+
+// silu(a gate^T + bias) * (a up^T + bias), where both products are stored in a's type first.
+Expected gated_matmul(const HostTensor& a, const Linear<HostTensor>& gate,
+                      const Linear<HostTensor>& up);
 
 // Angles are products of floats rounded to float, as in the models' own code; their cosines and
 // sines are exact.

@@ -63,6 +63,10 @@ class CpuBackend final : public Backend {
                  const MatmulOptions& options) override {
     cpu::matmul(context(), a, w, out, options);
   }
+  void do_gated_matmul(DeviceView a, const Linear<DeviceView>& gate, const Linear<DeviceView>& up,
+                       DeviceView out, Phase phase) override {
+    cpu::gated_matmul(context(), a, gate, up, out, phase);
+  }
   void do_rope_angles(DeviceView inverse_freq, Position first, DeviceView out) override {
     cpu::rope_angles(context(), inverse_freq, first, out);
   }

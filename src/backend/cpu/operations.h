@@ -118,6 +118,8 @@ void swiglu(const Context& context, DeviceView gate, DeviceView up, DeviceView o
 // matmul.cc
 void matmul(const Context& context, DeviceView a, DeviceView w, DeviceView out,
             const MatmulOptions& options);
+void gated_matmul(const Context& context, DeviceView a, const Linear<DeviceView>& gate,
+                  const Linear<DeviceView>& up, DeviceView out, Phase phase);
 
 // attention.cc
 void attend_prompt(const Context& context, DeviceView q, const KvView& kv);

@@ -38,6 +38,8 @@ class DryRunBackend final : public Backend {
   void do_embed(DeviceView, DeviceView, DeviceView) override {}
   void do_rms_norm(DeviceView, DeviceView, float, DeviceView) override {}
   void do_matmul(DeviceView, DeviceView, DeviceView, const MatmulOptions&) override {}
+  void do_gated_matmul(DeviceView, const Linear<DeviceView>&, const Linear<DeviceView>&, DeviceView,
+                       Phase) override {}
   void do_rope_angles(DeviceView, Position, DeviceView) override {}
   void do_rope(DeviceView, DeviceView, RopePairs) override {}
   void do_append_kv(DeviceView, DeviceView, const KvView&) override {}
