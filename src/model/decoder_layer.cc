@@ -23,14 +23,6 @@ RowRange rows_in_window(const DecoderLayer::Window& window, Position first, std:
 
 }  // namespace
 
-std::int64_t LayerWorkspaceShape::num_bytes(const ModelConfig& config, DType dtype) const {
-  const std::int64_t mlp_buffers = separate_gate_and_up ? 3 : 1;
-  const std::int64_t elements = chunk_len * (config.hidden_dim + 2 * config.kv_dim()) +
-                                query_len * config.q_dim() +
-                                mlp_buffers * mlp_tile_len * config.ffn_dim;
-  return elements * size_of(dtype) + chunk_len * config.head_dim * size_of(DType::kF32);
-}
-
 Result<LayerWorkspace::Matrix> LayerWorkspace::matrix(Backend& backend, DType dtype,
                                                       std::int64_t rows, std::int64_t cols) {
   Matrix matrix;

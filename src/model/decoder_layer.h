@@ -21,8 +21,6 @@ struct LayerWorkspaceShape {
   std::int64_t mlp_tile_len = 0;  // rows inside the MLP at once; <= query_len
   // Frameworks hold gate, up and their product each in full; here only the product is ever whole.
   bool separate_gate_and_up = false;
-
-  std::int64_t num_bytes(const ModelConfig& config, DType dtype) const;
 };
 
 // Activation buffers of one layer (component kActivations). Lives while the layer runs.
