@@ -30,11 +30,11 @@ BlockSums::BlockSums(const Kernels& kernels, float* scratch)
       wide_(panel_ + kSumDepth * kPanelCols),
       sums_(wide_ + kPanelCols * kSumDepth) {}
 
-void BlockSums::compute(DeviceView a, const RowRange& rows, std::span<const Columns> parts,
+void BlockSums::compute(DeviceView a, const Range& rows, std::span<const Columns> parts,
                         Phase phase) {
   stride_ = 0;
   for (const Columns& part : parts) {
-    stride_ += padded(part.count);
+    stride_ += padded(part.range.count);
   }
   TIDEKV_DCHECK(rows.count <= kMaxRows && rows.count * stride_ <= kMaxSums);
   const bool as_stored = phase == Phase::kDecode;
@@ -55,8 +55,8 @@ void BlockSums::compute(DeviceView a, const RowRange& rows, std::span<const Colu
 void BlockSums::pack_weights(const Products& products, const Columns& part, std::int64_t col,
                              std::int64_t k, std::int64_t depth) const {
   const DeviceView& w = part.linear.weight;
-  const std::int64_t row = part.first + col;
-  const std::int64_t count = std::min(kPanelCols, part.count - col);
+  const std::int64_t row = part.range.first + col;
+  const std::int64_t count = std::min(kPanelCols, part.range.count - col);
   if (!is_quantised(w.dtype())) {
     products.pack_columns(address(w, row, k), element_of(w.dtype()), w.cols(), count, depth,
                           panel_);
@@ -68,7 +68,7 @@ void BlockSums::pack_weights(const Products& products, const Columns& part, std:
   kernels_.pack_columns(wide_, Element::kF32, kSumDepth, count, depth, panel_);
 }
 
-void BlockSums::add_packed(DeviceView a, const RowRange& rows, std::span<const Columns> parts,
+void BlockSums::add_packed(DeviceView a, const Range& rows, std::span<const Columns> parts,
                            std::int64_t k) const {
   const std::int64_t depth = std::min(kSumDepth, a.cols() - k);
   const Start start = k == 0 ? Start::kZero : Start::kAdd;
@@ -85,19 +85,19 @@ void BlockSums::add_packed(DeviceView a, const RowRange& rows, std::span<const C
         loaded(address(a, rows.first + r, k), element_of(a.dtype()), depth, a_ + r * kRowStride);
       }
     }
-    for (std::int64_t c = 0; c < part.count; c += kPanelCols) {
+    for (std::int64_t c = 0; c < part.range.count; c += kPanelCols) {
       pack_weights(products, part, c, k, depth);
       for (std::int64_t r = 0; r < rows.count; r += strip_rows) {
         products.multiply(a_ + r * kRowStride, panel_, std::min(strip_rows, rows.count - r),
                           products.num_units(depth), start, sums + r * stride_ + c, stride_);
       }
     }
-    sums += padded(part.count);
+    sums += padded(part.range.count);
   }
 }
 
 // The same sums straight from the rows of the weights, one row of `a` after the other.
-void BlockSums::add_as_stored(DeviceView a, const RowRange& rows, std::span<const Columns> parts,
+void BlockSums::add_as_stored(DeviceView a, const Range& rows, std::span<const Columns> parts,
                               std::int64_t k) const {
   const std::int64_t depth = std::min(kDotDepth, a.cols() - k);
   const Start start = k == 0 ? Start::kZero : Start::kAdd;
@@ -107,15 +107,15 @@ void BlockSums::add_as_stored(DeviceView a, const RowRange& rows, std::span<cons
     for (const Columns& part : parts) {
       const DeviceView& w = part.linear.weight;
       if (is_quantised(w.dtype())) {
-        const BlockRows stored{address(w, part.first, k), block_type_of(w.dtype()),
-                               row_bytes(w.dtype(), w.cols()), part.count};
+        const BlockRows stored{address(w, part.range.first, k), block_type_of(w.dtype()),
+                               row_bytes(w.dtype(), w.cols()), part.range.count};
         kernels_.block_dots(stored, depth, a_, start, sums);
       } else {
-        const ElementRows stored{address(w, part.first, k), element_of(w.dtype()), w.cols(),
-                                 part.count};
+        const ElementRows stored{address(w, part.range.first, k), element_of(w.dtype()), w.cols(),
+                                 part.range.count};
         kernels_.dots(stored, depth, {a_, 0, 1}, start, {sums, 0, 1});
       }
-      sums += padded(part.count);
+      sums += padded(part.range.count);
     }
   }
 }
@@ -125,12 +125,13 @@ void BlockSums::add_biases(std::int64_t num_rows, std::span<const Columns> parts
   for (const Columns& part : parts) {
     const DeviceView& bias = part.linear.bias;
     if (bias.rows() > 0) {
-      kernels_.widen(address(bias, 0, part.first), element_of(bias.dtype()), part.count, spare());
+      kernels_.widen(address(bias, 0, part.range.first), element_of(bias.dtype()), part.range.count,
+                     spare());
       for (std::int64_t r = 0; r < num_rows; ++r) {
-        kernels_.narrow_add(spare(), part.count, Element::kF32, sums + r * stride_);
+        kernels_.narrow_add(spare(), part.range.count, Element::kF32, sums + r * stride_);
       }
     }
-    sums += padded(part.count);
+    sums += padded(part.range.count);
   }
 }
 

@@ -22,17 +22,16 @@
 
 namespace tidekv::cpu {
 
-// Rows [first, first + count) of `a`.
-struct RowRange {
+// Rows or columns [first, first + count).
+struct Range {
   std::int64_t first = 0;
   std::int64_t count = 0;
 };
 
-// Columns [first, first + count) of a product: those rows of its weights.
+// Some columns of a product: those rows of its weights.
 struct Columns {
   Linear<DeviceView> linear;
-  std::int64_t first = 0;
-  std::int64_t count = 0;
+  Range range;
 };
 
 // Most rows and columns of a block.
@@ -51,7 +50,7 @@ class BlockSums {
   BlockSums(const Kernels& kernels, float* scratch);
 
   // Sums of the rows with each of `parts`, their biases added.
-  void compute(DeviceView a, const RowRange& rows, std::span<const Columns> parts, Phase phase);
+  void compute(DeviceView a, const Range& rows, std::span<const Columns> parts, Phase phase);
 
   // Row r of the first part; the next part is `padded(count)` floats on.
   const float* row(std::int64_t r) const { return sums_ + r * stride_; }
@@ -60,9 +59,9 @@ class BlockSums {
   float* spare() const { return a_; }
 
  private:
-  void add_packed(DeviceView a, const RowRange& rows, std::span<const Columns> parts,
+  void add_packed(DeviceView a, const Range& rows, std::span<const Columns> parts,
                   std::int64_t k) const;
-  void add_as_stored(DeviceView a, const RowRange& rows, std::span<const Columns> parts,
+  void add_as_stored(DeviceView a, const Range& rows, std::span<const Columns> parts,
                      std::int64_t k) const;
   void pack_weights(const Products& products, const Columns& part, std::int64_t col, std::int64_t k,
                     std::int64_t depth) const;
@@ -83,6 +82,28 @@ struct Pieces {
 
   Pieces(std::int64_t n, std::int64_t most, std::int64_t step)
       : len(round_up(ceil_div(n, ceil_div(n, most)), step)), num(ceil_div(n, len)) {}
+};
+
+// A matrix cut into blocks. Those that share columns follow one another.
+class BlockGrid {
+ public:
+  BlockGrid(std::int64_t num_rows, const Pieces& rows, std::int64_t num_cols, const Pieces& cols)
+      : num_rows_(num_rows), num_cols_(num_cols), rows_(rows), cols_(cols) {}
+
+  std::int64_t num() const { return rows_.num * cols_.num; }
+  Range rows_of(std::int64_t block) const { return piece(rows_, block % rows_.num, num_rows_); }
+  Range cols_of(std::int64_t block) const { return piece(cols_, block / rows_.num, num_cols_); }
+
+ private:
+  static Range piece(const Pieces& pieces, std::int64_t index, std::int64_t n) {
+    const std::int64_t first = index * pieces.len;
+    return {first, std::min(pieces.len, n - first)};
+  }
+
+  std::int64_t num_rows_;
+  std::int64_t num_cols_;
+  Pieces rows_;
+  Pieces cols_;
 };
 
 // How many columns a block may have, of `cols` in all: fewer than `most` where there would be too
