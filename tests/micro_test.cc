@@ -80,6 +80,7 @@ std::vector<std::string> smallest_of_each() {
                              "rope*d64",
                              "swiglu/m512/1536",
                              "embed/m512/576",
+                             "project_heads/m512/576/*bf16",
                              "append_kv*kv3",
                              "copy/m512/576",
                              "load/m512/576"}) {

@@ -69,6 +69,53 @@ void add_rope(std::vector<Case>& cases, const Model& model, DType dtype, RopePai
        prepare});
 }
 
+// Queries, keys and values of a chunk, or of a generated token.
+void add_project_heads(std::vector<Case>& cases, const Model& model, DType weights, Phase phase) {
+  struct Operands {
+    Tensors a;
+    Tensors w;  // of queries, then keys, then values
+    Tensors angles;
+    Tensors queries;
+    Caches kv;
+  };
+  const std::int64_t q_dim = model.num_q_heads * model.head_dim;
+  const std::int64_t kv_dim = model.num_kv_heads * model.head_dim;
+  const std::int64_t rows = phase == Phase::kDecode ? 1 : kRows;
+  if (model.hidden_dim % traits_of(weights).block_len != 0) {
+    return;
+  }
+  const auto prepare = [=](Device& device) {
+    const Copies copies = phase == Phase::kDecode ? Copies::kBeyondCache : Copies::kOne;
+    const auto run = [=, backend = &device.backend()](const Operands& on, std::int64_t call) {
+      const DeviceView w = on.w.at(call);
+      backend->project_heads(on.a.at(0),
+                             {.q = {w.rows_at(0, q_dim)},
+                              .k = {w.rows_at(q_dim, kv_dim)},
+                              .v = {w.rows_at(q_dim + kv_dim, kv_dim)},
+                              .angles = on.angles.at(0),
+                              .phase = phase},
+                             on.queries.at(0), on.kv.empty_at(call));
+    };
+    return operation(
+        Operands{device.make(DType::kBF16, rows, model.hidden_dim),
+                 device.make(weights, q_dim + 2 * kv_dim, model.hidden_dim, copies),
+                 device.make(DType::kF32, rows, model.head_dim),
+                 device.make(DType::kBF16, rows, q_dim),
+                 device.make_caches(DType::kBF16, {model.num_kv_heads, 8192, model.head_dim},
+                                    Copies::kBeyondCache)},
+        run);
+  };
+  Cost cost{.flops = 2.0 * static_cast<double>(rows * model.hidden_dim * (q_dim + 2 * kv_dim))};
+  if (rows == 1) {  // bound by reading the weights
+    cost.bytes = bytes_of(weights, q_dim + 2 * kv_dim, model.hidden_dim);
+  }
+  cases.push_back(
+      {fmt::format("project_heads{}/m{}/{}/d{}h{}kv{}/bf16*{}",
+                   phase == Phase::kDecode ? "_decode" : "", rows, model.hidden_dim, model.head_dim,
+                   model.num_q_heads, model.num_kv_heads, name_of(weights)),
+       cost, prepare});
+}
+
 void add_rope_angles(std::vector<Case>& cases, const Model& model) {
   struct Operands {
     Tensors inverse_freq;
@@ -209,6 +256,10 @@ void add_layer_cases(std::vector<Case>& cases) {
       add_rope(cases, model, dtype, RopePairs::kAdjacent);
       add_swiglu(cases, model, dtype);
       add_append_kv(cases, model, dtype);
+    }
+    for (const DType weights : kTableTypes) {
+      add_project_heads(cases, model, weights, Phase::kPrefill);
+      add_project_heads(cases, model, weights, Phase::kDecode);
     }
     add_rope_angles(cases, model);
     add_copy(cases, model);

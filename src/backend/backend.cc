@@ -61,6 +61,18 @@ void check_lists(const TopKState& state) {
   check_shape(state.scores, 1, state.ids.cols());
 }
 
+// That keys and values of rows `a` have their places behind those of the cache.
+void check_room(DeviceView a, const HeadProjection& projection, const KvView& kv) {
+  TIDEKV_CHECK(kv.keys.dtype() == a.dtype() && kv.values.dtype() == a.dtype());
+  check_shape(kv.values, kv.keys.rows(), kv.keys.cols());
+  TIDEKV_CHECK_OP(projection.k.weight.rows(), ==, kv.num_kv_heads() * kv.head_dim());
+  TIDEKV_CHECK_OP(projection.v.weight.rows(), ==, projection.k.weight.rows());
+  for (const HeadSpan& head : kv.heads) {
+    TIDEKV_CHECK_OP(head.len + a.rows(), <=, head.capacity);
+    TIDEKV_CHECK_OP(head.offset + head.capacity, <=, kv.keys.rows());
+  }
+}
+
 std::int64_t num_q_heads(DeviceView q, const KvView& kv) { return q.cols() / kv.head_dim(); }
 
 }  // namespace
@@ -181,6 +193,30 @@ void Backend::gated_matmul(DeviceView a, const Linear<DeviceView>& gate,
   check_shape(out, a.rows(), gate.weight.rows());
   check_shape(up.weight, gate.weight.rows(), gate.weight.cols());
   do_gated_matmul(a, gate, up, out, phase);
+}
+
+void Backend::project_heads(DeviceView a, const HeadProjection& projection, DeviceView queries,
+                            const KvView& kv) {
+  const auto check_heads = [&](const Linear<DeviceView>& linear, DeviceView norm) {
+    check_factor(a, linear);
+    if (norm.rows() > 0) {
+      TIDEKV_CHECK(is_plain_weight(norm.dtype()));
+      check_shape(norm, 1, kv.head_dim());
+    }
+  };
+  TIDEKV_CHECK(is_activation(a.dtype()) && projection.angles.dtype() == DType::kF32);
+  check_heads(projection.q, projection.q_norm);
+  check_heads(projection.k, projection.k_norm);
+  check_heads(projection.v, {});
+  check_shape(projection.angles, a.rows(), kv.head_dim());
+  if (queries.rows() > 0) {
+    TIDEKV_CHECK(queries.dtype() == a.dtype());
+    TIDEKV_CHECK_OP(queries.rows(), <=, a.rows());
+    check_shape(queries, queries.rows(), projection.q.weight.rows());
+    TIDEKV_CHECK_OP(queries.cols() % kv.head_dim(), ==, 0);
+  }
+  check_room(a, projection, kv);
+  do_project_heads(a, projection, queries, kv);
 }
 
 void Backend::rope_angles(DeviceView inverse_freq, Position first, DeviceView out) {

@@ -49,6 +49,19 @@ struct MatmulOptions {
   DeviceView bias = {};  // [1, n], added before rounding; no rows: none
 };
 
+// How rows become queries, keys and values.
+struct HeadProjection {
+  Linear<DeviceView> q;    // [q_heads * D, k]
+  Linear<DeviceView> k;    // [kv_heads * D, k]
+  Linear<DeviceView> v;    // the same
+  DeviceView q_norm = {};  // [1, D], for each head as in rms_norm; no rows: heads are not normed
+  DeviceView k_norm = {};  // the same
+  float eps = 0;           // of the norms
+  DeviceView angles = {};  // [rows, D], of rope_angles
+  RopePairs pairs = RopePairs::kHalves;
+  Phase phase = Phase::kPrefill;
+};
+
 enum class GroupReduce : std::uint8_t { kMean, kMax };
 enum class Pool : std::uint8_t { kMax, kAverage };
 // Whether a KV head's score is its own, or the mean over all KV heads, which then agree.
@@ -138,6 +151,12 @@ class Backend {
   // type, then swiglu. Weights [n, k] and biases [1, n] as in matmul; out [m, n].
   void gated_matmul(DeviceView a, const Linear<DeviceView>& gate, const Linear<DeviceView>& up,
                     DeviceView out, Phase phase);
+  // Queries, keys and values of rows a [rows, k]. Products are stored in a's type as by matmul;
+  // then every head of queries and keys is normed, if it is, and its pairs are rotated by the row's
+  // angles and put at (i, i + D/2). queries [n, q_heads * D]: of the newest n rows, or none; keys
+  // and values go behind each head's len (the caller then advances it).
+  void project_heads(DeviceView a, const HeadProjection& projection, DeviceView queries,
+                     const KvView& kv);
   // cos and sin of position * inverse_freq, product in f32. inverse_freq [1, D/2] f32;
   // out [rows, D] f32: D/2 cosines, then D/2 sines, of positions first, first + 1, ...
   void rope_angles(DeviceView inverse_freq, Position first, DeviceView out);
@@ -228,6 +247,8 @@ class Backend {
                          const MatmulOptions& options) = 0;
   virtual void do_gated_matmul(DeviceView a, const Linear<DeviceView>& gate,
                                const Linear<DeviceView>& up, DeviceView out, Phase phase) = 0;
+  virtual void do_project_heads(DeviceView a, const HeadProjection& projection, DeviceView queries,
+                                const KvView& kv) = 0;
   virtual void do_rope_angles(DeviceView inverse_freq, Position first, DeviceView out) = 0;
   virtual void do_rope(DeviceView x, DeviceView angles, RopePairs pairs) = 0;
   virtual void do_append_kv(DeviceView k, DeviceView v, const KvView& kv) = 0;

@@ -18,11 +18,11 @@ std::int64_t fixed_bytes(const FormulaInput& in) {
          in.hidden_dim * in.element_bytes + in.vocab_size * kFloatBytes;
 }
 
-// Act of one layer: `rows` normed and projected, `query_rows` attending, `tile` in the MLP.
+// Act of one layer: `rows` normed, `query_rows` attending, `tile` in the MLP. Keys and values are
+// born where they stay.
 std::int64_t activation_bytes(const FormulaInput& in, std::int64_t rows, std::int64_t query_rows,
                               std::int64_t tile, std::int64_t mlp_buffers) {
-  const std::int64_t elements = rows * (in.hidden_dim + 2 * in.num_kv_heads * in.head_dim) +
-                                query_rows * in.num_q_heads * in.head_dim +
+  const std::int64_t elements = rows * in.hidden_dim + query_rows * in.num_q_heads * in.head_dim +
                                 mlp_buffers * tile * in.ffn_dim;
   return elements * in.element_bytes + rows * in.head_dim * kFloatBytes;
 }

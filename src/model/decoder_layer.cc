@@ -7,18 +7,18 @@
 namespace tidekv {
 namespace {
 
-// Rows [begin, end) of a chunk at `first` whose positions lie in the window; empty: begin == end.
-struct RowRange {
-  std::int64_t begin = 0;
-  std::int64_t end = 0;
-};
+DeviceView newest_rows(DeviceView rows, std::int64_t count) {
+  return rows.rows_at(rows.rows() - count, count);
+}
 
-RowRange rows_in_window(const DecoderLayer::Window& window, Position first, std::int64_t rows) {
+// The window's rows that belong to the newest of `rows` positions from `first` on; maybe none.
+DeviceView newest_in_window(const DecoderLayer::Window& window, Position first, std::int64_t rows) {
   if (window.queries.rows() == 0) {
     return {};
   }
-  const std::int64_t begin = std::max<std::int64_t>(0, window.begin - index_of(first));
-  return {std::min(begin, rows), rows};
+  const std::int64_t end = index_of(first) + rows;
+  const std::int64_t begin = std::max<std::int64_t>(index_of(first), window.begin);
+  return begin < end ? window.queries.rows_at(begin - window.begin, end - begin) : DeviceView{};
 }
 
 }  // namespace
@@ -39,8 +39,6 @@ Result<LayerWorkspace> LayerWorkspace::open(Backend& backend, const ModelConfig&
   ws.mlp_tile_len_ = shape.mlp_tile_len;
   TIDEKV_ASSIGN(ws.normed_, matrix(backend, dtype, shape.chunk_len, config.hidden_dim));
   TIDEKV_ASSIGN(ws.queries_, matrix(backend, dtype, shape.query_len, config.q_dim()));
-  TIDEKV_ASSIGN(ws.keys_, matrix(backend, dtype, shape.chunk_len, config.kv_dim()));
-  TIDEKV_ASSIGN(ws.values_, matrix(backend, dtype, shape.chunk_len, config.kv_dim()));
   TIDEKV_ASSIGN(ws.angles_, matrix(backend, DType::kF32, shape.chunk_len, config.head_dim));
   TIDEKV_ASSIGN(ws.product_, matrix(backend, dtype, shape.mlp_tile_len, config.ffn_dim));
   if (shape.separate_gate_and_up) {
@@ -52,16 +50,11 @@ Result<LayerWorkspace> LayerWorkspace::open(Backend& backend, const ModelConfig&
 
 void DecoderLayer::forward(DeviceView hidden, Position first, LayerKv& kv, const Window& window,
                            LayerWorkspace& workspace) const {
-  append_keys_values(hidden, first, kv, workspace);
   const DeviceView queries = workspace.queries_.rows(hidden.rows());
-  project_rotated(workspace.normed_.rows(hidden.rows()), weights_->q, weights_->q_norm,
-                  workspace.angles_.rows(hidden.rows()), queries);
-
-  const RowRange kept = rows_in_window(window, first, hidden.rows());
-  if (kept.begin < kept.end) {
-    const std::int64_t window_row = index_of(first) + kept.begin - window.begin;
-    backend_->copy(queries.rows_at(kept.begin, kept.end - kept.begin),
-                   window.queries.rows_at(window_row, kept.end - kept.begin));
+  project_heads(hidden, first, queries, kv, workspace);
+  const DeviceView kept = newest_in_window(window, first, hidden.rows());
+  if (kept.rows() > 0) {
+    backend_->copy(newest_rows(queries, kept.rows()), kept);
   }
   attend_and_mlp(hidden, queries, kv, workspace);
 }
@@ -69,25 +62,16 @@ void DecoderLayer::forward(DeviceView hidden, Position first, LayerKv& kv, const
 void DecoderLayer::forward_last_row(DeviceView hidden, Position first, LayerKv& kv,
                                     const Window& window, bool finish_last_row,
                                     LayerWorkspace& workspace) const {
-  append_keys_values(hidden, first, kv, workspace);
-  const DeviceView normed = workspace.normed_.rows(hidden.rows());
-  const DeviceView angles = workspace.angles_.rows(hidden.rows());
-
-  const RowRange kept = rows_in_window(window, first, hidden.rows());
-  if (kept.begin < kept.end) {
-    const std::int64_t count = kept.end - kept.begin;
-    const std::int64_t window_row = index_of(first) + kept.begin - window.begin;
-    const DeviceView queries = window.queries.rows_at(window_row, count);
-    project_rotated(normed.rows_at(kept.begin, count), weights_->q, weights_->q_norm,
-                    angles.rows_at(kept.begin, count), queries);
+  const DeviceView kept = newest_in_window(window, first, hidden.rows());
+  const DeviceView last_query = workspace.queries_.rows(finish_last_row ? 1 : 0);
+  project_heads(hidden, first, kept.rows() > 0 ? kept : last_query, kv, workspace);
+  if (!finish_last_row) {
+    return;
   }
-  if (finish_last_row) {
-    const std::int64_t last = hidden.rows() - 1;
-    const DeviceView query = workspace.queries_.rows(1);
-    project_rotated(normed.rows_at(last, 1), weights_->q, weights_->q_norm, angles.rows_at(last, 1),
-                    query);
-    attend_and_mlp(hidden.rows_at(last, 1), query, kv, workspace);
+  if (kept.rows() > 0) {
+    backend_->copy(newest_rows(kept, 1), last_query);
   }
+  attend_and_mlp(newest_rows(hidden, 1), last_query, kv, workspace);
 }
 
 void DecoderLayer::project(DeviceView rows, const Linear<DeviceView>& linear, DeviceView out,
@@ -95,31 +79,25 @@ void DecoderLayer::project(DeviceView rows, const Linear<DeviceView>& linear, De
   backend_->matmul(rows, linear.weight, out, {.mode = mode, .phase = phase_, .bias = linear.bias});
 }
 
-void DecoderLayer::project_rotated(DeviceView rows, const Linear<DeviceView>& linear,
-                                   DeviceView head_norm, DeviceView angles, DeviceView out) const {
-  project(rows, linear, out, MatmulMode::kStore);
-  if (head_norm.rows() > 0) {
-    const DeviceView heads =
-        out.reshaped(out.rows() * out.cols() / config_->head_dim, config_->head_dim);
-    backend_->rms_norm(heads, head_norm, static_cast<float>(config_->rms_norm_eps), heads);
-  }
-  backend_->rope(out, angles, config_->rope.pairs);
-}
-
-void DecoderLayer::append_keys_values(DeviceView hidden, Position first, LayerKv& kv,
-                                      LayerWorkspace& workspace) const {
-  const std::int64_t rows = hidden.rows();
-  const DeviceView normed = workspace.normed_.rows(rows);
-  const DeviceView keys = workspace.keys_.rows(rows);
-  const DeviceView values = workspace.values_.rows(rows);
-  const DeviceView angles = workspace.angles_.rows(rows);
-  backend_->rms_norm(hidden, weights_->attention_norm, static_cast<float>(config_->rms_norm_eps),
-                     normed);
+void DecoderLayer::project_heads(DeviceView hidden, Position first, DeviceView queries, LayerKv& kv,
+                                 LayerWorkspace& workspace) const {
+  const auto eps = static_cast<float>(config_->rms_norm_eps);
+  const DeviceView normed = workspace.normed_.rows(hidden.rows());
+  const DeviceView angles = workspace.angles_.rows(hidden.rows());
+  backend_->rms_norm(hidden, weights_->attention_norm, eps, normed);
   backend_->rope_angles(inverse_freq_, first, angles);
-  project_rotated(normed, weights_->k, weights_->k_norm, angles, keys);
-  project(normed, weights_->v, values, MatmulMode::kStore);
-  backend_->append_kv(keys, values, kv.view());
-  kv.advance(rows);
+  backend_->project_heads(normed,
+                          {.q = weights_->q,
+                           .k = weights_->k,
+                           .v = weights_->v,
+                           .q_norm = weights_->q_norm,
+                           .k_norm = weights_->k_norm,
+                           .eps = eps,
+                           .angles = angles,
+                           .pairs = config_->rope.pairs,
+                           .phase = phase_},
+                          queries, kv.view());
+  kv.advance(hidden.rows());
 }
 
 void DecoderLayer::attend_and_mlp(DeviceView hidden, DeviceView queries, const LayerKv& kv,

@@ -16,7 +16,7 @@ namespace tidekv {
 
 // How many rows each activation buffer of a layer must hold.
 struct LayerWorkspaceShape {
-  std::int64_t chunk_len = 0;     // rows normed and projected to k, v at once
+  std::int64_t chunk_len = 0;     // rows normed and projected at once
   std::int64_t query_len = 0;     // rows that attend and go through the MLP at once; <= chunk_len
   std::int64_t mlp_tile_len = 0;  // rows inside the MLP at once; <= query_len
   // Frameworks hold gate, up and their product each in full; here only the product is ever whole.
@@ -43,8 +43,6 @@ class LayerWorkspace {
   std::int64_t mlp_tile_len_ = 0;
   Matrix normed_;   // [chunk_len, d_model]
   Matrix queries_;  // [query_len, q_dim]; attention output in place
-  Matrix keys_;     // [chunk_len, kv_dim]
-  Matrix values_;   // [chunk_len, kv_dim]
   Matrix angles_;   // [chunk_len, head_dim] f32
   Matrix product_;  // [mlp_tile_len, d_ff], of gate and up
   Matrix gate_;     // [mlp_tile_len, d_ff], only with separate_gate_and_up
@@ -79,12 +77,10 @@ class DecoderLayer {
  private:
   void project(DeviceView rows, const Linear<DeviceView>& linear, DeviceView out,
                MatmulMode mode) const;
-  // Queries or keys [rows, heads * D] from normed rows, normed per head where the model does, and
-  // rotated.
-  void project_rotated(DeviceView rows, const Linear<DeviceView>& linear, DeviceView head_norm,
-                       DeviceView angles, DeviceView out) const;
-  void append_keys_values(DeviceView hidden, Position first, LayerKv& kv,
-                          LayerWorkspace& workspace) const;
+  // Norms the rows; then queries of the newest of them, as many as `queries` has rows, and keys and
+  // values of all, appended to `kv`.
+  void project_heads(DeviceView hidden, Position first, DeviceView queries, LayerKv& kv,
+                     LayerWorkspace& workspace) const;
   void attend_and_mlp(DeviceView hidden, DeviceView queries, const LayerKv& kv,
                       LayerWorkspace& workspace) const;
   void mlp(DeviceView hidden, LayerWorkspace& workspace) const;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "conformance/device.h"
+#include "conformance/projected_heads.h"
 
 namespace tidekv::conformance {
 namespace {
@@ -96,6 +97,34 @@ TEST_P(RowInvariance, HoldsForGatedMatmul) {
       expect_rows_independent(
           x, [&](const HostTensor& rows) { return device_.gated_matmul(rows, gate, up, phase); },
           "gated_matmul");
+    }
+  }
+}
+
+// Queries go into rows, keys and values into a cache.
+TEST_P(RowInvariance, HoldsForProjectedHeads) {
+  for (const DType dtype : kTypes) {
+    const HostTensor turn = random_.normals(DType::kF32, 1, 80);
+    HostProjection projection;
+    projection.q = {random_.normals(DType::kBF16, 160, 150)};
+    projection.k = {random_.normals(DType::kBF16, 80, 150), random_.normals(DType::kF32, 1, 80)};
+    projection.v = {random_.normals(DType::kF16, 80, 150)};
+    projection.q_norm = random_.normals(DType::kF32, 1, 80);
+    for (const Phase phase : kPhases) {
+      const auto heads = [&](const HostTensor& rows) {
+        projection.angles = HostTensor(DType::kF32, rows.rows(), 80);
+        for (std::int64_t row = 0; row < rows.rows(); ++row) {
+          projection.angles.put_rows(row, turn);
+        }
+        return project_heads(device_, rows, projection, phase);
+      };
+      const HostTensor x = random_.normals(dtype, 310, 150);
+      expect_rows_independent(
+          x, [&](const HostTensor& rows) { return heads(rows).q; }, "queries");
+      expect_rows_independent(
+          x, [&](const HostTensor& rows) { return heads(rows).k; }, "keys");
+      expect_rows_independent(
+          x, [&](const HostTensor& rows) { return heads(rows).v; }, "values");
     }
   }
 }
@@ -348,6 +377,25 @@ TEST_P(ThreadCounts, ChangeNoBitOfGatedMatmul) {
     for (const Phase phase : kPhases) {
       expect_same([&](Device& device) { return device.gated_matmul(a, gate, up, phase); },
                   "gated_matmul");
+    }
+  }
+}
+
+TEST_P(ThreadCounts, ChangeNoBitOfProjectedHeads) {
+  for (const std::int64_t rows : {1, 37, 300}) {
+    const HostTensor a = random_.normals(DType::kBF16, rows, 333);
+    HostProjection projection;
+    projection.q = {random_.normals(DType::kBF16, 576, 333)};
+    projection.k = {random_.normals(DType::kBF16, 192, 333)};
+    projection.v = {random_.normals(DType::kBF16, 192, 333)};
+    projection.angles = random_.normals(DType::kF32, rows, 64);
+    for (const Phase phase : kPhases) {
+      const auto heads = [&](Device& device) {
+        return project_heads(device, a, projection, phase);
+      };
+      expect_same([&](Device& device) { return heads(device).q; }, "queries");
+      expect_same([&](Device& device) { return heads(device).k; }, "keys");
+      expect_same([&](Device& device) { return heads(device).v; }, "values");
     }
   }
 }

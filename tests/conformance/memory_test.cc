@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "conformance/device.h"
+#include "conformance/projected_heads.h"
 #include "memory/plan.h"
 
 // A sanitizer's allocator returns null, as the system's does, instead of stopping the program.
@@ -37,13 +38,31 @@ class Memory : public BackendTest {
   }
 
   // `imported` holds the numbers of `w`, with memory beside it that ends the program when touched.
-  void expect_gated_matmul_reads_no_byte_beside(DeviceView imported, const HostTensor& w) {
+  void expect_fused_products_read_no_byte_beside(DeviceView imported, const HostTensor& w) {
     const HostTensor a = random_.normals(DType::kBF16, 3, w.cols());
     const DeviceTensor left = device_.put(a);
     for (const Phase phase : kPhases) {
       const DeviceTensor out = device_.garbage(DType::kBF16, 3, w.rows());
       backend().gated_matmul(left.view, {imported}, {imported}, out.view, phase);
       ASSERT_TRUE(same_bits(device_.get(out.view), device_.gated_matmul(a, {w}, {w}, phase)));
+
+      HostProjection projection{.q = {w}, .k = {w}, .v = {w}};
+      projection.angles = random_.normals(DType::kF32, 3, w.rows());
+      const DeviceTensor angles = device_.put(projection.angles);
+      const DeviceTensor keys = device_.garbage(DType::kBF16, 3, w.rows());
+      const DeviceTensor values = device_.garbage(DType::kBF16, 3, w.rows());
+      const HeadSpan span{.offset = 0, .len = 0, .capacity = 3};
+      backend().project_heads(left.view,
+                              {.q = {imported},
+                               .k = {imported},
+                               .v = {imported},
+                               .angles = angles.view,
+                               .phase = phase},
+                              out.view, {keys.view, values.view, {&span, 1}});
+      const Heads<HostTensor> wanted = project_heads(device_, a, projection, phase);
+      ASSERT_TRUE(same_bits(device_.get(out.view), wanted.q));
+      ASSERT_TRUE(same_bits(device_.get(keys.view), wanted.k));
+      ASSERT_TRUE(same_bits(device_.get(values.view), wanted.v));
     }
   }
 
@@ -280,7 +299,7 @@ TEST_P(Memory, NoOperationReadsAByteBesideTheWeights) {
           backend().embed(imported.value(), device_.put(ids).view, embedded.view);
           ASSERT_TRUE(same_bits(device_.get(product.view),
                                 device_.matmul(device_.get(a.view), w, DType::kF32)));
-          expect_gated_matmul_reads_no_byte_beside(imported.value(), w);
+          expect_fused_products_read_no_byte_beside(imported.value(), w);
         }
       }
     }
@@ -307,7 +326,7 @@ TEST_P(Memory, NoOperationReadsAByteBesideQuantisedWeights) {
             ASSERT_TRUE(same_bits(device_.get(product.view),
                                   device_.matmul(device_.get(a.view), w, DType::kF32, phase)));
           }
-          expect_gated_matmul_reads_no_byte_beside(imported.value(), w);
+          expect_fused_products_read_no_byte_beside(imported.value(), w);
           HostTensor ids(DType::kI32, 1, 3);
           ids.set(0, 1, static_cast<double>(rows - 1));
           const DeviceTensor embedded = device_.garbage(DType::kBF16, 3, cols);

@@ -1,5 +1,6 @@
 #include "oracle/layer_ops.h"
 
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -18,21 +19,35 @@ HostTensor embed(const HostTensor& table, const HostTensor& ids, DType out_type)
   return out;
 }
 
+Expected exactly(const HostTensor& x) {
+  Expected out(x.rows(), x.cols());
+  out.value = x.values();
+  return out;
+}
+
 // Squares and their sum cost n roundings, the division by n and the sum with eps two; the root
 // halves their effect. The root, the quotient and two products round once each, the store once.
-Expected rms_norm(const HostTensor& x, const HostTensor& weight, double eps) {
-  const auto n = static_cast<double>(x.cols());
-  const double relative = rounding_growth(0.5 * (n + 2.0) + 4.0) + storage_rounding(x.dtype());
-  Expected out(x.rows(), x.cols());
-  for (std::int64_t row = 0; row < x.rows(); ++row) {
+// Errors of x move the root mean square by at most their own.
+Expected rms_norm(const Expected& x, DType dtype, const HostTensor& weight, double eps) {
+  const auto n = static_cast<double>(x.cols);
+  const double relative = rounding_growth(0.5 * (n + 2.0) + 4.0) + storage_rounding(dtype);
+  Expected out(x.rows, x.cols);
+  for (std::int64_t row = 0; row < x.rows; ++row) {
     double squares = 0;
-    for (std::int64_t col = 0; col < x.cols(); ++col) {
-      squares += x.at(row, col) * x.at(row, col);
+    double squared_errors = 0;
+    for (std::int64_t col = 0; col < x.cols; ++col) {
+      const std::size_t at = x.index(row, col);
+      squares += x.value[at] * x.value[at];
+      squared_errors += x.bound[at] * x.bound[at];
     }
-    const double inverse = 1.0 / std::sqrt(squares / n + eps);
-    for (std::int64_t col = 0; col < x.cols(); ++col) {
-      const double exact = x.at(row, col) * inverse * weight.at(0, col);
-      out.set(row, col, exact, relative * std::abs(exact) + kFloatTiny);
+    const double root = std::sqrt(squares / n + eps);
+    const double root_error = std::sqrt(squared_errors / n);
+    for (std::int64_t col = 0; col < x.cols; ++col) {
+      const std::size_t at = x.index(row, col);
+      const double exact = x.value[at] / root * weight.at(0, col);
+      const double moved = (x.bound[at] + std::abs(x.value[at]) * root_error / root) /
+                           (root - root_error) * std::abs(weight.at(0, col));
+      out.set(row, col, exact, moved + relative * (std::abs(exact) + moved) + kFloatTiny);
     }
   }
   return out;
@@ -86,80 +101,57 @@ Expected rope_angles(const HostTensor& inverse_freq, Position first, std::int64_
 }
 
 // Two products and their sum: two roundings of the magnitudes; the store rounds once.
-Expected rope(const HostTensor& x, const HostTensor& angles, RopePairs pairs) {
+Expected rope(const Expected& x, DType dtype, const HostTensor& angles, RopePairs pairs) {
   const std::int64_t half = angles.cols() / 2;
-  Expected out(x.rows(), x.cols());
-  const auto set = [&](std::int64_t row, std::int64_t col, double a, double b) {
-    const double bound = rounding_growth(2) * (std::abs(a) + std::abs(b));
-    out.set(row, col, a + b,
-            bound + storage_rounding(x.dtype()) * (std::abs(a + b) + bound) + 2 * kFloatTiny);
+  Expected out(x.rows, x.cols);
+  // left * a + right * b, of two elements of x.
+  const auto set = [&](std::int64_t row, std::int64_t col, std::array<std::size_t, 2> at, double a,
+                       double b) {
+    const double left = x.value[at[0]] * a;
+    const double right = x.value[at[1]] * b;
+    const double moved = x.bound[at[0]] * std::abs(a) + x.bound[at[1]] * std::abs(b);
+    const double bound =
+        moved + rounding_growth(2) * (std::abs(left) + std::abs(right) + moved) + 2 * kFloatTiny;
+    out.set(row, col, left + right,
+            bound + storage_rounding(dtype) * (std::abs(left + right) + bound));
   };
-  for (std::int64_t row = 0; row < x.rows(); ++row) {
-    for (std::int64_t head = 0; head < x.cols(); head += 2 * half) {
+  const bool adjacent = pairs == RopePairs::kAdjacent;
+  for (std::int64_t row = 0; row < x.rows; ++row) {
+    for (std::int64_t head = 0; head < x.cols; head += 2 * half) {
       for (std::int64_t i = 0; i < half; ++i) {
         const double cos = angles.at(row, i);
         const double sin = angles.at(row, half + i);
-        const bool adjacent = pairs == RopePairs::kAdjacent;
-        const double left = x.at(row, head + (adjacent ? 2 * i : i));
-        const double right = x.at(row, head + (adjacent ? 2 * i + 1 : half + i));
-        set(row, head + i, left * cos, -right * sin);
-        set(row, head + half + i, right * cos, left * sin);
+        const std::array<std::size_t, 2> at = {
+            x.index(row, head + (adjacent ? 2 * i : i)),
+            x.index(row, head + (adjacent ? 2 * i + 1 : half + i))};
+        set(row, head + i, at, cos, -sin);
+        set(row, head + half + i, at, sin, cos);
       }
     }
   }
   return out;
 }
 
-namespace {
-
-double silu(double x) { return x / (1.0 + std::exp(-x)); }
-
 // The exponential, the sum with 1, the quotient and the product: kExpRounding and three roundings,
-// the store one.
-double swiglu_rounding(DType dtype) {
-  return kExpRounding + rounding_growth(3) + storage_rounding(dtype) + 0x1p-40;
-}
-
-}  // namespace
-
-// The products' own bounds go through the product of the two; no slope of silu is above 1.1.
-Expected gated_matmul(const HostTensor& a, const Linear<HostTensor>& gate,
-                      const Linear<HostTensor>& up) {
-  const auto product = [&](const Linear<HostTensor>& linear) {
-    const HostTensor* bias = linear.bias.rows() > 0 ? &linear.bias : nullptr;
-    return matmul(a, linear.weight, a.dtype(), {.bias = bias});
-  };
-  const Expected gates = product(gate);
-  const Expected ups = product(up);
-  const double relative = swiglu_rounding(a.dtype());
-  Expected out(gates.rows, gates.cols);
+// the store one. Where exp(-gate) leaves the float range a kernel may stop at 2^126 or so, which
+// leaves |gate| * 2^-126 of a result that is exactly still smaller. No slope of silu is above 1.1.
+Expected swiglu(const Expected& gate, const Expected& up, DType dtype) {
+  const double relative = kExpRounding + rounding_growth(3) + storage_rounding(dtype) + 0x1p-40;
+  Expected out(gate.rows, gate.cols);
   for (std::size_t i = 0; i < out.value.size(); ++i) {
-    const double u = std::abs(ups.value[i]) + ups.bound[i];
-    const double g = std::abs(gates.value[i]) + gates.bound[i];
-    const double activated = silu(gates.value[i]);
-    const double moved = std::abs(activated) * ups.bound[i] + 1.1 * gates.bound[i] * u;
-    out.value[i] = activated * ups.value[i];
-    out.bound[i] =
-        moved + relative * (std::abs(out.value[i]) + moved) + (g * u + 1.0) * 2 * kFloatTiny;
+    const double silu = gate.value[i] / (1.0 + std::exp(-gate.value[i]));
+    const double largest_up = std::abs(up.value[i]) + up.bound[i];
+    const double moved = std::abs(silu) * up.bound[i] + 1.1 * gate.bound[i] * largest_up;
+    const double tiny = (std::abs(gate.value[i]) + gate.bound[i]) * largest_up + 1.0;
+    out.value[i] = silu * up.value[i];
+    out.bound[i] = moved + relative * (std::abs(out.value[i]) + moved) + tiny * 2 * kFloatTiny;
   }
   return out;
 }
 
-// Where exp(-gate) leaves the float range a kernel may stop at 2^126 or so, which leaves
-// |gate| * 2^-126 of a result that is exactly still smaller.
-Expected swiglu(const HostTensor& gate, const HostTensor& up) {
-  const double relative = swiglu_rounding(gate.dtype());
-  Expected out(gate.rows(), gate.cols());
-  for (std::int64_t row = 0; row < gate.rows(); ++row) {
-    for (std::int64_t col = 0; col < gate.cols(); ++col) {
-      const double g = gate.at(row, col);
-      const double u = up.at(row, col);
-      const double exact = silu(g) * u;
-      out.set(row, col, exact,
-              relative * std::abs(exact) + (std::abs(g * u) + 1.0) * 2 * kFloatTiny);
-    }
-  }
-  return out;
+Expected product(const HostTensor& a, const Linear<HostTensor>& linear) {
+  const HostTensor* bias = linear.bias.rows() > 0 ? &linear.bias : nullptr;
+  return matmul(a, linear.weight, a.dtype(), {.bias = bias});
 }
 
 }  // namespace tidekv::oracle

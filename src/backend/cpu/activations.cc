@@ -88,20 +88,24 @@ void part_pairs(std::byte* head, std::int64_t head_dim, std::byte* copy) {
 
 }  // namespace
 
+void rotate_head(const Kernels& kernels, std::byte* head, Element type, const float* angles,
+                 std::int64_t head_dim, RopePairs pairs, float* copy) {
+  const auto part = type == Element::kF32 ? part_pairs<float> : part_pairs<std::uint16_t>;
+  if (pairs == RopePairs::kAdjacent) {
+    part(head, head_dim, reinterpret_cast<std::byte*>(copy));
+  }
+  kernels.rotate(head, type, angles, angles + head_dim / 2, head_dim / 2);
+}
+
 void rope(const Context& context, DeviceView x, DeviceView angles, RopePairs pairs) {
   const std::int64_t head_dim = angles.cols();
-  const auto part = x.dtype() == DType::kF32 ? part_pairs<float> : part_pairs<std::uint16_t>;
   for_row_pieces(context.pool, x.rows(), x.cols(),
                  [&](std::int64_t first, std::int64_t count, int thread) {
                    float* copy = context.scratch(thread, head_dim);
                    for (std::int64_t r = first; r < first + count; ++r) {
-                     const float* cos = floats(angles, r);
                      for (std::int64_t c = 0; c < x.cols(); c += head_dim) {
-                       if (pairs == RopePairs::kAdjacent) {
-                         part(address(x, r, c), head_dim, reinterpret_cast<std::byte*>(copy));
-                       }
-                       context.kernels.rotate(address(x, r, c), element_of(x.dtype()), cos,
-                                              cos + head_dim / 2, head_dim / 2);
+                       rotate_head(context.kernels, address(x, r, c), element_of(x.dtype()),
+                                   floats(angles, r), head_dim, pairs, copy);
                      }
                    }
                  });

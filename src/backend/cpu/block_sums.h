@@ -81,7 +81,8 @@ struct Pieces {
   std::int64_t num = 0;
 
   Pieces(std::int64_t n, std::int64_t most, std::int64_t step)
-      : len(round_up(ceil_div(n, ceil_div(n, most)), step)), num(ceil_div(n, len)) {}
+      : len(n == 0 ? step : round_up(ceil_div(n, ceil_div(n, most)), step)),
+        num(ceil_div(n, len)) {}
 };
 
 // A matrix cut into blocks. Those that share columns follow one another.

@@ -67,6 +67,10 @@ class CpuBackend final : public Backend {
                        DeviceView out, Phase phase) override {
     cpu::gated_matmul(context(), a, gate, up, out, phase);
   }
+  void do_project_heads(DeviceView a, const HeadProjection& projection, DeviceView queries,
+                        const KvView& kv) override {
+    cpu::project_heads(context(), a, projection, queries, kv);
+  }
   void do_rope_angles(DeviceView inverse_freq, Position first, DeviceView out) override {
     cpu::rope_angles(context(), inverse_freq, first, out);
   }

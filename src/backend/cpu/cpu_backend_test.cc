@@ -405,6 +405,9 @@ TEST_P(CpuKernels, RowsOfActivationsEndWhereTheyEnd) {
                        1e-5F, memory.last(bytes));
     kernels().swiglu(memory.last(bytes), other.last(bytes), Element::kBF16, n, memory.last(bytes));
     kernels().narrow_add(&one, 1, Element::kBF16, memory.last(2));
+    const auto* floats = reinterpret_cast<const float*>(other.last(n * 4));
+    kernels().narrow(floats, n, Element::kBF16, memory.last(bytes));
+    kernels().rotate(memory.last(2 * bytes), Element::kBF16, floats, floats, n);
     EXPECT_EQ(kernels().max_product(reinterpret_cast<float*>(other.last(n * 4)), n), 0.0F);
   }
 }

@@ -114,12 +114,20 @@ void rms_norm(const Context& context, DeviceView x, DeviceView weight, float eps
 void rope_angles(const Context& context, DeviceView inverse_freq, Position first, DeviceView out);
 void rope(const Context& context, DeviceView x, DeviceView angles, RopePairs pairs);
 void swiglu(const Context& context, DeviceView gate, DeviceView up, DeviceView out);
+// Rotates the pairs of one head in place, and puts them at (i, i + D/2). `angles`: D/2 cosines,
+// then D/2 sines; `copy` has room for the head.
+void rotate_head(const Kernels& kernels, std::byte* head, Element type, const float* angles,
+                 std::int64_t head_dim, RopePairs pairs, float* copy);
 
 // matmul.cc
 void matmul(const Context& context, DeviceView a, DeviceView w, DeviceView out,
             const MatmulOptions& options);
 void gated_matmul(const Context& context, DeviceView a, const Linear<DeviceView>& gate,
                   const Linear<DeviceView>& up, DeviceView out, Phase phase);
+
+// head_projection.cc
+void project_heads(const Context& context, DeviceView a, const HeadProjection& projection,
+                   DeviceView queries, const KvView& kv);
 
 // attention.cc
 void attend_prompt(const Context& context, DeviceView q, const KvView& kv);

@@ -40,6 +40,7 @@ class DryRunBackend final : public Backend {
   void do_matmul(DeviceView, DeviceView, DeviceView, const MatmulOptions&) override {}
   void do_gated_matmul(DeviceView, const Linear<DeviceView>&, const Linear<DeviceView>&, DeviceView,
                        Phase) override {}
+  void do_project_heads(DeviceView, const HeadProjection&, DeviceView, const KvView&) override {}
   void do_rope_angles(DeviceView, Position, DeviceView) override {}
   void do_rope(DeviceView, DeviceView, RopePairs) override {}
   void do_append_kv(DeviceView, DeviceView, const KvView&) override {}
