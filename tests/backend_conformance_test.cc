@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "conformance/device.h"
+#include "conformance/projected_heads.h"
 #include "oracle/layer_ops.h"
 
 namespace tidekv::conformance {
@@ -170,7 +171,8 @@ TEST_P(Rope, RotatesEveryHeadWithinRounding) {
           }
         }
         for (const RopePairs pairs : {RopePairs::kHalves, RopePairs::kAdjacent}) {
-          EXPECT_TRUE(within_bounds(device_.rope(x, angles, pairs), oracle::rope(x, angles, pairs)))
+          EXPECT_TRUE(
+              within_bounds(rotated(device_, x, angles, pairs), oracle::rope(x, angles, pairs)))
               << name_of(dtype) << ", head_dim " << head_dim << ", heads " << heads
               << (pairs == RopePairs::kAdjacent ? ", adjacent" : "");
         }
@@ -193,8 +195,8 @@ TEST_P(Rope, OfAdjacentPairsIsThatOfHalvesAfterMovingThePairs) {
         }
       }
       const HostTensor angles = random_.normals(DType::kF32, 300, head_dim);
-      EXPECT_TRUE(same_bits(device_.rope(adjacent, angles, RopePairs::kAdjacent),
-                            device_.rope(halves, angles)))
+      EXPECT_TRUE(same_bits(rotated(device_, adjacent, angles, RopePairs::kAdjacent),
+                            rotated(device_, halves, angles, RopePairs::kHalves)))
           << name_of(dtype) << ", head_dim " << head_dim;
     }
   }
@@ -245,38 +247,6 @@ Kv ragged_cache(DType dtype, std::int64_t head_dim, std::vector<HeadSpan> heads)
   kv.keys.fill(std::numeric_limits<double>::quiet_NaN());
   kv.values = kv.keys;
   return kv;
-}
-
-// Columns [head * dim, (head + 1) * dim) of one row, as a row of its own.
-HostTensor head_row(const HostTensor& rows, std::int64_t row, std::int64_t head, std::int64_t dim) {
-  HostTensor part(rows.dtype(), 1, dim);
-  for (std::int64_t i = 0; i < dim; ++i) {
-    part.set(0, i, rows.at(row, head * dim + i));
-  }
-  return part;
-}
-
-TEST_P(CacheRows, AppendPutsEveryHeadsRowsBehindItsOwnLength) {
-  for (const DType dtype : kActivationTypes) {
-    for (const std::int64_t head_dim : {2, 64, 80}) {
-      const Kv before = ragged_cache(dtype, head_dim, {{1, 0, 12}, {14, 7, 19}, {40, 3, 10}});
-      const HostTensor k = random_.normals(dtype, 7, 3 * head_dim);
-      const HostTensor v = random_.normals(dtype, 7, 3 * head_dim);
-      const DeviceKv cache = device_.put(before);
-      backend().append_kv(device_.put(k).view, device_.put(v).view, cache.view());
-      Kv wanted = before;
-      for (std::int64_t head = 0; head < 3; ++head) {
-        const HeadSpan& span = before.heads[static_cast<std::size_t>(head)];
-        for (std::int64_t row = 0; row < 7; ++row) {
-          const std::int64_t slot = span.offset + span.len + row;
-          wanted.keys.put_rows(slot, head_row(k, row, head, head_dim));
-          wanted.values.put_rows(slot, head_row(v, row, head, head_dim));
-        }
-      }
-      EXPECT_TRUE(same_bits(device_.get(cache.keys.view), wanted.keys));
-      EXPECT_TRUE(same_bits(device_.get(cache.values.view), wanted.values));
-    }
-  }
 }
 
 TEST_P(CacheRows, GatherCopiesTheNamedRowsOfEachHeadBehindItsLength) {

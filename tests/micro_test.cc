@@ -77,11 +77,10 @@ std::vector<std::string> smallest_of_each() {
                              "score_key_norms*h9*bf16",
                              "gather_rows*h9*bf16",
                              "rms_norm/m512/576",
-                             "rope*d64",
+                             "rope_angles*d64",
                              "swiglu/m512/1536",
                              "embed/m512/576",
                              "project_heads/m512/576/*bf16",
-                             "append_kv*kv3",
                              "copy/m512/576",
                              "load/m512/576"}) {
     arguments.insert(arguments.end(), {"--filter", filter});

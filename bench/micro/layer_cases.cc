@@ -49,26 +49,6 @@ void add_rms_norm(std::vector<Case>& cases, const Model& model, DType dtype) {
                    prepare});
 }
 
-void add_rope(std::vector<Case>& cases, const Model& model, DType dtype, RopePairs pairs) {
-  struct Operands {
-    Tensors x;
-    Tensors angles;
-  };
-  const std::int64_t cols = model.num_q_heads * model.head_dim;
-  const auto prepare = [dtype, cols, pairs, dim = model.head_dim](Device& device) {
-    return operation(Operands{device.make(dtype, kRows, cols, Copies::kBeyondCache),
-                              device.make(DType::kF32, kRows, dim)},
-                     [backend = &device.backend(), pairs](const Operands& on, std::int64_t call) {
-                       backend->rope(on.x.at(call), on.angles.at(0), pairs);
-                     });
-  };
-  cases.push_back(
-      {fmt::format("rope/m{}/d{}h{}/{}/{}", kRows, model.head_dim, model.num_q_heads,
-                   pairs == RopePairs::kHalves ? "halves" : "adjacent", name_of(dtype)),
-       {.bytes = 2 * bytes_of(dtype, kRows, cols) + bytes_of(DType::kF32, kRows, model.head_dim)},
-       prepare});
-}
-
 // Queries, keys and values of a chunk, or of a generated token.
 void add_project_heads(std::vector<Case>& cases, const Model& model, DType weights, Phase phase) {
   struct Operands {
@@ -179,28 +159,6 @@ void add_embed(std::vector<Case>& cases, std::int64_t dim, DType table, DType dt
                    prepare});
 }
 
-void add_append_kv(std::vector<Case>& cases, const Model& model, DType dtype) {
-  struct Operands {
-    Tensors k;
-    Tensors v;
-    Caches kv;
-  };
-  const std::int64_t cols = model.num_kv_heads * model.head_dim;
-  const auto prepare = [model, dtype, cols](Device& device) {
-    return operation(Operands{device.make(dtype, kRows, cols, Copies::kBeyondCache),
-                              device.make(dtype, kRows, cols, Copies::kBeyondCache),
-                              device.make_caches(dtype, {model.num_kv_heads, 8192, model.head_dim},
-                                                 Copies::kBeyondCache)},
-                     [backend = &device.backend()](const Operands& on, std::int64_t call) {
-                       backend->append_kv(on.k.at(call), on.v.at(call), on.kv.empty_at(call));
-                     });
-  };
-  cases.push_back({fmt::format("append_kv/m{}/d{}kv{}/{}", kRows, model.head_dim,
-                               model.num_kv_heads, name_of(dtype)),
-                   {.bytes = 4 * bytes_of(dtype, kRows, cols)},
-                   prepare});
-}
-
 void add_copy(std::vector<Case>& cases, const Model& model) {
   struct Operands {
     Tensors from;
@@ -252,10 +210,7 @@ void add_layer_cases(std::vector<Case>& cases) {
   for (const Model& model : kModels) {
     for (const DType dtype : kActivationTypes) {
       add_rms_norm(cases, model, dtype);
-      add_rope(cases, model, dtype, RopePairs::kHalves);
-      add_rope(cases, model, dtype, RopePairs::kAdjacent);
       add_swiglu(cases, model, dtype);
-      add_append_kv(cases, model, dtype);
     }
     for (const DType weights : kTableTypes) {
       add_project_heads(cases, model, weights, Phase::kPrefill);

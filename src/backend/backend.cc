@@ -226,23 +226,6 @@ void Backend::rope_angles(DeviceView inverse_freq, Position first, DeviceView ou
   do_rope_angles(inverse_freq, first, out);
 }
 
-void Backend::rope(DeviceView x, DeviceView angles, RopePairs pairs) {
-  TIDEKV_CHECK(is_activation(x.dtype()) && angles.dtype() == DType::kF32);
-  TIDEKV_CHECK_OP(x.rows(), ==, angles.rows());
-  TIDEKV_CHECK_OP(x.cols() % angles.cols(), ==, 0);
-  do_rope(x, angles, pairs);
-}
-
-void Backend::append_kv(DeviceView k, DeviceView v, const KvView& kv) {
-  TIDEKV_CHECK(k.dtype() == kv.keys.dtype() && v.dtype() == k.dtype());
-  check_shape(k, k.rows(), kv.num_kv_heads() * kv.head_dim());
-  check_shape(v, k.rows(), k.cols());
-  for (const HeadSpan& head : kv.heads) {
-    TIDEKV_CHECK_OP(head.len + k.rows(), <=, head.capacity);
-  }
-  do_append_kv(k, v, kv);
-}
-
 void Backend::attend(DeviceView q, const KvView& kv, Phase phase) {
   check_queries(q, kv);
   do_attend(q, kv, phase);

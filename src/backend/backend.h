@@ -151,20 +151,15 @@ class Backend {
   // type, then swiglu. Weights [n, k] and biases [1, n] as in matmul; out [m, n].
   void gated_matmul(DeviceView a, const Linear<DeviceView>& gate, const Linear<DeviceView>& up,
                     DeviceView out, Phase phase);
+  // cos and sin of position * inverse_freq, product in f32. inverse_freq [1, D/2] f32;
+  // out [rows, D] f32: D/2 cosines, then D/2 sines, of positions first, first + 1, ...
+  void rope_angles(DeviceView inverse_freq, Position first, DeviceView out);
   // Queries, keys and values of rows a [rows, k]. Products are stored in a's type as by matmul;
   // then every head of queries and keys is normed, if it is, and its pairs are rotated by the row's
   // angles and put at (i, i + D/2). queries [n, q_heads * D]: of the newest n rows, or none; keys
   // and values go behind each head's len (the caller then advances it).
   void project_heads(DeviceView a, const HeadProjection& projection, DeviceView queries,
                      const KvView& kv);
-  // cos and sin of position * inverse_freq, product in f32. inverse_freq [1, D/2] f32;
-  // out [rows, D] f32: D/2 cosines, then D/2 sines, of positions first, first + 1, ...
-  void rope_angles(DeviceView inverse_freq, Position first, DeviceView out);
-  // Rotates the pairs of every head, and puts them at (i, i + D/2). x [rows, heads * D]; angles
-  // [rows, D].
-  void rope(DeviceView x, DeviceView angles, RopePairs pairs);
-  // Appends rows behind each head's len (the caller then advances it). k, v [rows, kv_heads * D].
-  void append_kv(DeviceView k, DeviceView v, const KvView& kv);
   // Causal attention, in place: q [rows, q_heads * D] becomes the output. The rows are the newest
   // of the cache: row r sees each head's slots [0, len - rows + r + 1).
   void attend(DeviceView q, const KvView& kv, Phase phase);
@@ -250,8 +245,6 @@ class Backend {
   virtual void do_project_heads(DeviceView a, const HeadProjection& projection, DeviceView queries,
                                 const KvView& kv) = 0;
   virtual void do_rope_angles(DeviceView inverse_freq, Position first, DeviceView out) = 0;
-  virtual void do_rope(DeviceView x, DeviceView angles, RopePairs pairs) = 0;
-  virtual void do_append_kv(DeviceView k, DeviceView v, const KvView& kv) = 0;
   virtual void do_attend(DeviceView q, const KvView& kv, Phase phase) = 0;
   virtual void do_swiglu(DeviceView gate, DeviceView up, DeviceView out) = 0;
   virtual void do_window_lse(DeviceView q, const KvView& kv, DeviceView lse) = 0;

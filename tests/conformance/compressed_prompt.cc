@@ -35,17 +35,20 @@ class ScoreCollector final : public ScoreProbe {
   std::vector<Kept>& kept_;
 };
 
-// [S, kv_heads * D] as append_kv takes it, from a slab of keys or values.
-HostTensor heads_side_by_side(const HostTensor& slab, const Kv& kv) {
-  const std::int64_t dim = kv.head_dim();
-  HostTensor rows(slab.dtype(), kv.heads[0].len, kv.num_kv_heads() * dim);
-  for (std::int64_t row = 0; row < rows.rows(); ++row) {
-    for (std::int64_t col = 0; col < rows.cols(); ++col) {
-      const std::int64_t offset = kv.heads[static_cast<std::size_t>(col / dim)].offset;
-      rows.set(row, col, slab.at(offset + row, col % dim));
-    }
+// Appends rows [begin, end) of the layer's prompt.
+void append_rows(Device& device, const AttentionCase& layer, std::int64_t begin, std::int64_t end,
+                 LayerKv& kv) {
+  const KvView view = kv.view();
+  const std::int64_t count = end - begin;
+  for (std::size_t head = 0; head < view.heads.size(); ++head) {
+    const std::int64_t from = layer.kv.heads[head].offset + begin;
+    const std::int64_t to = view.heads[head].offset + view.heads[head].len;
+    device.backend().upload(layer.kv.keys.rows_at(from, count).bytes(),
+                            view.keys.rows_at(to, count));
+    device.backend().upload(layer.kv.values.rows_at(from, count).bytes(),
+                            view.values.rows_at(to, count));
   }
-  return rows;
+  kv.advance(count);
 }
 
 ActiveLayer fill_active(Device& device, CacheManager& cache, const AttentionCase& layer,
@@ -53,10 +56,7 @@ ActiveLayer fill_active(Device& device, CacheManager& cache, const AttentionCase
   auto opened = cache.open_active(window_len, layer.q.cols(), /*grows=*/false);
   EXPECT_TRUE(opened.ok());
   ActiveLayer active = std::move(opened).value();
-  device.backend().append_kv(device.put(heads_side_by_side(layer.kv.keys, layer.kv)).view,
-                             device.put(heads_side_by_side(layer.kv.values, layer.kv)).view,
-                             active.kv().view());
-  active.kv().advance(layer.q.rows());
+  append_rows(device, layer, 0, layer.q.rows(), active.kv());
   const std::int64_t rows = std::min(window_len, layer.q.rows());
   if (rows > 0) {
     const HostTensor newest = layer.q.rows_at(layer.q.rows() - rows, rows);
@@ -140,16 +140,6 @@ std::vector<Kept> compress_prompt(Device& device, const Prompt& prompt, const Se
 }
 
 namespace {
-
-// Appends rows [begin, end) of the layer's prompt.
-void append_rows(Device& device, const AttentionCase& layer, std::int64_t begin, std::int64_t end,
-                 LayerKv& kv) {
-  const HostTensor keys = heads_side_by_side(layer.kv.keys, layer.kv).rows_at(begin, end - begin);
-  const HostTensor values =
-      heads_side_by_side(layer.kv.values, layer.kv).rows_at(begin, end - begin);
-  device.backend().append_kv(device.put(keys).view, device.put(values).view, kv.view());
-  kv.advance(end - begin);
-}
 
 void run_chunk(Device& device, const Prompt& prompt, Compressor& compressor,
                const ScoreRecipe& recipe, std::int64_t budget, CacheManager& cache,

@@ -14,13 +14,18 @@ Buffer must(Result<Buffer> buffer) {
   return std::move(buffer).value();
 }
 
-}  // namespace
-
-void DeviceKv::advance(std::int64_t rows) {
-  for (HeadSpan& head : heads) {
-    head.len += rows;
+// Columns [first, first + count).
+HostTensor cols_at(const HostTensor& rows, std::int64_t first, std::int64_t count) {
+  HostTensor part(rows.dtype(), rows.rows(), count);
+  for (std::int64_t row = 0; row < rows.rows(); ++row) {
+    for (std::int64_t col = 0; col < count; ++col) {
+      part.set(row, col, rows.at(row, first + col));
+    }
   }
+  return part;
 }
+
+}  // namespace
 
 Linear<DeviceView> view_of(const Linear<DeviceTensor>& linear) {
   return {linear.weight.view, linear.bias.view};
@@ -54,6 +59,18 @@ DeviceKv Device::put(const Kv& kv) { return {put(kv.keys), put(kv.values), kv.he
 
 Linear<DeviceTensor> Device::put(const Linear<HostTensor>& linear) {
   return {put(linear.weight), put(linear.bias)};
+}
+
+void Device::append(DeviceKv& cache, const HostTensor& k, const HostTensor& v) {
+  const std::int64_t dim = cache.keys.view.cols();
+  std::int64_t col = 0;
+  for (HeadSpan& head : cache.heads) {
+    const std::int64_t first = head.offset + head.len;
+    backend_->upload(cols_at(k, col, dim).bytes(), cache.keys.view.rows_at(first, k.rows()));
+    backend_->upload(cols_at(v, col, dim).bytes(), cache.values.view.rows_at(first, v.rows()));
+    head.len += k.rows();
+    col += dim;
+  }
 }
 
 DeviceTensor Device::garbage(DType dtype, std::int64_t rows, std::int64_t cols) {
@@ -110,13 +127,6 @@ HostTensor Device::rms_norm(const HostTensor& x, const HostTensor& weight, float
   const DeviceTensor out = garbage(x.dtype(), x.rows(), x.cols());
   backend_->rms_norm(in.view, scale.view, eps, out.view);
   return get(out.view);
-}
-
-HostTensor Device::rope(const HostTensor& x, const HostTensor& angles, RopePairs pairs) {
-  const DeviceTensor in_place = put(x);
-  const DeviceTensor turns = put(angles);
-  backend_->rope(in_place.view, turns.view, pairs);
-  return get(in_place.view);
 }
 
 HostTensor Device::swiglu(const HostTensor& gate, const HostTensor& up) {

@@ -34,8 +34,6 @@ struct DeviceKv {
   std::vector<HeadSpan> heads;
 
   KvView view() const { return {keys.view, values.view, heads}; }
-  // The caller appended rows to every head.
-  void advance(std::int64_t rows);
 };
 
 Linear<DeviceView> view_of(const Linear<DeviceTensor>& linear);
@@ -53,6 +51,8 @@ class Device {
   DeviceTensor put(const HostTensor& tensor);
   DeviceKv put(const Kv& kv);
   Linear<DeviceTensor> put(const Linear<HostTensor>& linear);
+  // Rows k, v [rows, kv_heads * D] behind those of each head.
+  void append(DeviceKv& cache, const HostTensor& k, const HostTensor& v);
   // All bits one: NaN as float, -1 as integer.
   DeviceTensor garbage(DType dtype, std::int64_t rows, std::int64_t cols);
   HostTensor get(DeviceView view);
@@ -65,8 +65,6 @@ class Device {
                           const Linear<HostTensor>& up, Phase phase = Phase::kPrefill);
   HostTensor matmul_onto(const HostTensor& a, const HostTensor& w, const HostTensor& old);
   HostTensor rms_norm(const HostTensor& x, const HostTensor& weight, float eps);
-  HostTensor rope(const HostTensor& x, const HostTensor& angles,
-                  RopePairs pairs = RopePairs::kHalves);
   HostTensor swiglu(const HostTensor& gate, const HostTensor& up);
   HostTensor attend(const HostTensor& q, const Kv& kv, Phase phase = Phase::kPrefill);
   HostTensor window_lse(const HostTensor& q, const Kv& kv);

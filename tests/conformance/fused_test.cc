@@ -221,7 +221,7 @@ class ProjectHeads : public BackendTest {
       backend().rms_norm(rows, weight.view, made.eps, rows);
       heads = device_.get(on_device.view);
     }
-    return device_.rope(heads, made.angles, made.pairs);
+    return rotated(device_, heads, made.angles, made.pairs);
   }
 
   void expect_bits_one_by_one(const HostTensor& a, const HostProjection& made) {

@@ -158,7 +158,7 @@ TEST_P(RowInvariance, HoldsForRope) {
             for (std::int64_t row = 0; row < rows.rows(); ++row) {
               angles.put_rows(row, turn);
             }
-            return device_.rope(rows, angles, pairs);
+            return rotated(device_, rows, angles, pairs);
           },
           "rope");
     }
@@ -210,9 +210,7 @@ class Chunking : public BackendTest {
       const std::int64_t rows = std::min(chunk_len, len - first);
       device_.poison_workspace();
       const DeviceTensor queries = device_.put(prompt.q.rows_at(first, rows));
-      backend().append_kv(device_.put(prompt.k.rows_at(first, rows)).view,
-                          device_.put(prompt.v.rows_at(first, rows)).view, cache.view());
-      cache.advance(rows);
+      device_.append(cache, prompt.k.rows_at(first, rows), prompt.v.rows_at(first, rows));
       backend().attend(queries.view, cache.view(), Phase::kPrefill);
       out.put_rows(first, device_.get(queries.view));
     }
@@ -403,12 +401,8 @@ TEST_P(ThreadCounts, ChangeNoBitOfProjectedHeads) {
 TEST_P(ThreadCounts, ChangeNoBitOfRowOperations) {
   const HostTensor x = random_.normals(DType::kBF16, 211, 320);
   const HostTensor weight = random_.normals(DType::kF32, 1, 320);
-  const HostTensor angles = random_.normals(DType::kF32, 211, 64);
   expect_same([&](Device& device) { return device.rms_norm(x, weight, 1e-5F); }, "rms_norm");
   expect_same([&](Device& device) { return device.swiglu(x, x); }, "swiglu");
-  for (const RopePairs pairs : {RopePairs::kHalves, RopePairs::kAdjacent}) {
-    expect_same([&](Device& device) { return device.rope(x, angles, pairs); }, "rope");
-  }
 }
 
 TEST_P(ThreadCounts, ChangeNoBitOfAttentionAndScores) {

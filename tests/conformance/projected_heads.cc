@@ -79,6 +79,17 @@ Heads<HostTensor> project_heads(Device& device, const HostTensor& a,
   return heads;
 }
 
+HostTensor rotated(Device& device, const HostTensor& x, const HostTensor& angles, RopePairs pairs) {
+  HostTensor ones(DType::kF32, x.cols(), x.cols());
+  for (std::int64_t i = 0; i < x.cols(); ++i) {
+    ones.set(i, i, 1.0);
+  }
+  const HostTensor of_one_head = ones.rows_at(0, angles.cols());
+  const HostProjection projection{
+      .q = {ones}, .k = {of_one_head}, .v = {of_one_head}, .angles = angles, .pairs = pairs};
+  return project_heads(device, x, projection, Phase::kPrefill).q;
+}
+
 namespace {
 
 // [rows, heads * D] as [rows * heads, D], or the other way round.

@@ -39,6 +39,10 @@ inline Heads<HostTensor> project_heads(Device& device, const HostTensor& a,
   return project_heads(device, a, projection, phase, a.rows());
 }
 
+// Every head of x [rows, heads * D] rotated: projected by a matrix of ones on its diagonal, which
+// changes no number.
+HostTensor rotated(Device& device, const HostTensor& x, const HostTensor& angles, RopePairs pairs);
+
 Heads<Expected> expected_heads(const HostTensor& a, const HostProjection& projection);
 
 }  // namespace tidekv::conformance

@@ -1,4 +1,4 @@
-// Operations on rows of activations: embed, rms_norm, rope_angles, rope, swiglu.
+// Operations on rows of activations: embed, rms_norm, rope_angles, swiglu.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -69,46 +69,6 @@ void rope_angles(const Context& context, DeviceView inverse_freq, Position first
           }
         }
       });
-}
-
-namespace {
-
-// Elements 0, 2, 4, ... of a head, then 1, 3, 5, ...; `copy` has room for the head.
-template <typename T>
-void part_pairs(std::byte* head, std::int64_t head_dim, std::byte* copy) {
-  std::memcpy(copy, head, static_cast<std::size_t>(head_dim) * sizeof(T));
-  for (std::int64_t i = 0; i < head_dim / 2; ++i) {
-    constexpr std::size_t kBytes = sizeof(T);
-    const auto at = static_cast<std::size_t>(i) * kBytes;
-    std::memcpy(head + at, copy + 2 * at, kBytes);
-    std::memcpy(head + at + static_cast<std::size_t>(head_dim / 2) * kBytes, copy + 2 * at + kBytes,
-                kBytes);
-  }
-}
-
-}  // namespace
-
-void rotate_head(const Kernels& kernels, std::byte* head, Element type, const float* angles,
-                 std::int64_t head_dim, RopePairs pairs, float* copy) {
-  const auto part = type == Element::kF32 ? part_pairs<float> : part_pairs<std::uint16_t>;
-  if (pairs == RopePairs::kAdjacent) {
-    part(head, head_dim, reinterpret_cast<std::byte*>(copy));
-  }
-  kernels.rotate(head, type, angles, angles + head_dim / 2, head_dim / 2);
-}
-
-void rope(const Context& context, DeviceView x, DeviceView angles, RopePairs pairs) {
-  const std::int64_t head_dim = angles.cols();
-  for_row_pieces(context.pool, x.rows(), x.cols(),
-                 [&](std::int64_t first, std::int64_t count, int thread) {
-                   float* copy = context.scratch(thread, head_dim);
-                   for (std::int64_t r = first; r < first + count; ++r) {
-                     for (std::int64_t c = 0; c < x.cols(); c += head_dim) {
-                       rotate_head(context.kernels, address(x, r, c), element_of(x.dtype()),
-                                   floats(angles, r), head_dim, pairs, copy);
-                     }
-                   }
-                 });
 }
 
 void swiglu(const Context& context, DeviceView gate, DeviceView up, DeviceView out) {

@@ -74,12 +74,6 @@ class CpuBackend final : public Backend {
   void do_rope_angles(DeviceView inverse_freq, Position first, DeviceView out) override {
     cpu::rope_angles(context(), inverse_freq, first, out);
   }
-  void do_rope(DeviceView x, DeviceView angles, RopePairs pairs) override {
-    cpu::rope(context(), x, angles, pairs);
-  }
-  void do_append_kv(DeviceView k, DeviceView v, const KvView& kv) override {
-    cpu::append_kv(context(), k, v, kv);
-  }
   void do_attend(DeviceView q, const KvView& kv, Phase phase) override {
     const auto attend = phase == Phase::kPrefill ? attend_prompt : attend_row_by_row;
     attend(context(), q, kv);

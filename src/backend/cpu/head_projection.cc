@@ -9,6 +9,30 @@
 namespace tidekv::cpu {
 namespace {
 
+// Elements 0, 2, 4, ... of a head, then 1, 3, 5, ...; `copy` has room for the head.
+template <typename T>
+void part_pairs(std::byte* head, std::int64_t head_dim, std::byte* copy) {
+  std::memcpy(copy, head, static_cast<std::size_t>(head_dim) * sizeof(T));
+  for (std::int64_t i = 0; i < head_dim / 2; ++i) {
+    constexpr std::size_t kBytes = sizeof(T);
+    const auto at = static_cast<std::size_t>(i) * kBytes;
+    std::memcpy(head + at, copy + 2 * at, kBytes);
+    std::memcpy(head + at + static_cast<std::size_t>(head_dim / 2) * kBytes, copy + 2 * at + kBytes,
+                kBytes);
+  }
+}
+
+// Rotates the pairs of one head in place, and puts them at (i, i + D/2). `angles`: D/2 cosines,
+// then D/2 sines; `copy` has room for the head.
+void rotate_head(const Kernels& kernels, std::byte* head, Element type, const float* angles,
+                 std::int64_t head_dim, RopePairs pairs, float* copy) {
+  const auto part = type == Element::kF32 ? part_pairs<float> : part_pairs<std::uint16_t>;
+  if (pairs == RopePairs::kAdjacent) {
+    part(head, head_dim, reinterpret_cast<std::byte*>(copy));
+  }
+  kernels.rotate(head, type, angles, angles + head_dim / 2, head_dim / 2);
+}
+
 // One of the three products.
 struct Part {
   Linear<DeviceView> linear;

@@ -25,21 +25,6 @@ void copy_bytes(const Context& context, const std::byte* from, std::byte* to, st
   });
 }
 
-void append_kv(const Context& context, DeviceView k, DeviceView v, const KvView& kv) {
-  const std::int64_t row_bytes = kv.head_dim() * size_of(kv.keys.dtype());
-  for_row_pieces(
-      context.pool, k.rows(), k.cols(), [&](std::int64_t first, std::int64_t count, int) {
-        for (std::int64_t h = 0; h < kv.num_kv_heads(); ++h) {
-          const HeadSpan& head = kv.heads[static_cast<std::size_t>(h)];
-          for (std::int64_t r = first; r < first + count; ++r) {
-            const std::int64_t slot = head.offset + head.len + r;
-            copy_piece(address(k, r, h * kv.head_dim()), address(kv.keys, slot), row_bytes);
-            copy_piece(address(v, r, h * kv.head_dim()), address(kv.values, slot), row_bytes);
-          }
-        }
-      });
-}
-
 void gather_rows(const Context& context, const KvView& from, const HeadLists& slots,
                  const KvView& to) {
   const std::int64_t row_bytes = from.head_dim() * size_of(from.keys.dtype());

@@ -100,7 +100,6 @@ void for_row_pieces(const TaskRunner& pool, std::int64_t num_rows, std::int64_t 
 
 // movement.cc
 void copy_bytes(const Context& context, const std::byte* from, std::byte* to, std::int64_t bytes);
-void append_kv(const Context& context, DeviceView k, DeviceView v, const KvView& kv);
 void gather_rows(const Context& context, const KvView& from, const HeadLists& slots,
                  const KvView& to);
 
@@ -112,12 +111,7 @@ void keep_rows(const Context& context, const HeadLists& slots, const KvView& kv)
 void embed(const Context& context, DeviceView table, DeviceView ids, DeviceView out);
 void rms_norm(const Context& context, DeviceView x, DeviceView weight, float eps, DeviceView out);
 void rope_angles(const Context& context, DeviceView inverse_freq, Position first, DeviceView out);
-void rope(const Context& context, DeviceView x, DeviceView angles, RopePairs pairs);
 void swiglu(const Context& context, DeviceView gate, DeviceView up, DeviceView out);
-// Rotates the pairs of one head in place, and puts them at (i, i + D/2). `angles`: D/2 cosines,
-// then D/2 sines; `copy` has room for the head.
-void rotate_head(const Kernels& kernels, std::byte* head, Element type, const float* angles,
-                 std::int64_t head_dim, RopePairs pairs, float* copy);
 
 // matmul.cc
 void matmul(const Context& context, DeviceView a, DeviceView w, DeviceView out,

@@ -42,8 +42,6 @@ class DryRunBackend final : public Backend {
                        Phase) override {}
   void do_project_heads(DeviceView, const HeadProjection&, DeviceView, const KvView&) override {}
   void do_rope_angles(DeviceView, Position, DeviceView) override {}
-  void do_rope(DeviceView, DeviceView, RopePairs) override {}
-  void do_append_kv(DeviceView, DeviceView, const KvView&) override {}
   void do_attend(DeviceView, const KvView&, Phase) override {}
   void do_swiglu(DeviceView, DeviceView, DeviceView) override {}
   void do_window_lse(DeviceView, const KvView&, DeviceView) override {}
