@@ -159,11 +159,6 @@ class ProjectHeads : public BackendTest {
     std::int64_t num_q_heads = 6;
     std::int64_t num_kv_heads = 2;
   };
-  struct Types {
-    DType rows = DType::kBF16;
-    DType weights = DType::kBF16;
-  };
-
   Linear<HostTensor> weights(std::int64_t cols, std::int64_t depth, DType dtype) {
     return {is_quantised(dtype) ? random_.blocks(dtype, cols, depth)
                                 : random_.normals(dtype, cols, depth)};
