@@ -154,8 +154,8 @@ TEST(MemoryClaims, TransientOf8bAt64kIsBelowThePapers) {
            kGiB;
   };
   EXPECT_LE(transient_gib("tidekv-snap"), 0.85);
-  EXPECT_GE(transient_gib("snapkv"), 6.5);
-  EXPECT_LE(transient_gib("snapkv"), 7.6);
+  EXPECT_GE(transient_gib("snapkv"), 7.2);
+  EXPECT_LE(transient_gib("snapkv"), 7.3);
 }
 
 TEST(MemoryClaims, ReservedBytesAreWithinOnePerMilleOfThePeak) {

@@ -14,6 +14,8 @@ CacheManager::CacheManager(Backend& backend, const CacheShape& shape)
       lens_(spans_.size()),
       active_spans_(static_cast<std::size_t>(shape.num_kv_heads)),
       active_lens_(active_spans_.size()),
+      staged_spans_(active_spans_.size()),
+      staged_lens_(active_spans_.size()),
       cut_lens_(active_spans_.size()) {
   layers_.reserve(static_cast<std::size_t>(shape.num_layers));
 }

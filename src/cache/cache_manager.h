@@ -44,6 +44,9 @@ class CacheManager {
   // Room for the lengths that a cut leaves the heads, [num_kv_heads]; the next cut takes it again.
   std::span<std::int64_t> cut_lens() { return cut_lens_; }
 
+  // For rows of the active layer beside its cache.
+  HeadStorage staged_storage() { return {staged_spans_, staged_lens_}; }
+
   std::int64_t num_committed() const { return static_cast<std::int64_t>(layers_.size()); }
   const CompactLayer& layer(std::int64_t index) const {
     return layers_[static_cast<std::size_t>(index)];
@@ -60,6 +63,8 @@ class CacheManager {
   std::vector<std::int64_t> lens_;         // the same
   std::vector<HeadSpan> active_spans_;     // [num_kv_heads]
   std::vector<std::int64_t> active_lens_;  // the same
+  std::vector<HeadSpan> staged_spans_;     // the same
+  std::vector<std::int64_t> staged_lens_;  // the same
   std::vector<std::int64_t> cut_lens_;     // the same
   std::vector<CompactLayer> layers_;       // room for all from the start
 };

@@ -66,6 +66,7 @@ FormulaInput formula_input(const ModelContext& model, const ResolvedRequest& req
   in.chunk_len = session.chunk_len;
   in.mlp_tile_len = whole ? session.prompt_len : PrefillContext::kMlpTileLen;
   in.mlp_buffers = whole ? 3 : 1;
+  in.stages_kv = whole;
   in.key_block_len = session.key_block_len;
   const ScoreRecipe recipe =
       session.method.selector->create(session.selector)->score_recipe(session.prompt_len);

@@ -27,6 +27,15 @@ std::int64_t activation_bytes(const FormulaInput& in, std::int64_t rows, std::in
   return elements * in.element_bytes + rows * in.head_dim * kFloatBytes;
 }
 
+// The same while a chunk goes through layer `layer`, of whose last only one row may attend.
+std::int64_t chunk_activation_bytes(const FormulaInput& in, std::int64_t layer, std::int64_t rows) {
+  const bool last_row_only = layer == in.num_layers - 1 && !in.all_rows;
+  const std::int64_t queries = last_row_only ? 1 : rows;
+  const std::int64_t tile = std::min(queries, in.mlp_tile_len);
+  return activation_bytes(in, rows, queries, tile, in.mlp_buffers) +
+         (in.stages_kv ? kv_bytes(in, rows) : 0);
+}
+
 // Rows of a head that come in all, where generated ones count in the budget.
 std::int64_t counted_rows(const FormulaInput& in) {
   return in.prompt_len + (in.cuts_in_decode ? in.growth_len : 0);
@@ -94,11 +103,8 @@ std::int64_t scoring_bytes(const FormulaInput& in, std::int64_t budget, const Cu
 // The largest working set while layer `layer` is active, finished layers not counted.
 std::int64_t active_layer_bytes(const FormulaInput& in, std::int64_t layer) {
   const std::int64_t budget = in.layer_budgets[static_cast<std::size_t>(layer)];
-  const bool last_row_only = layer == in.num_layers - 1 && !in.all_rows;
   const std::int64_t chunk = std::min(in.chunk_len, in.prompt_len);
-  const std::int64_t queries = last_row_only ? 1 : chunk;
-  const std::int64_t act =
-      activation_bytes(in, chunk, queries, std::min(queries, in.mlp_tile_len), in.mlp_buffers);
+  const std::int64_t act = chunk_activation_bytes(in, layer, chunk);
   if (budget >= in.prompt_len) {
     return kv_bytes(in, in.prompt_len + in.growth_len) + act;
   }
@@ -134,10 +140,7 @@ ChunkRange chunk_at(const FormulaInput& in, std::int64_t index, std::int64_t num
 // The working set while a chunk goes through a layer, all caches not counted.
 std::int64_t chunk_bytes(const FormulaInput& in, std::int64_t layer, const ChunkRange& chunk) {
   const std::int64_t budget = in.layer_budgets[static_cast<std::size_t>(layer)];
-  const bool last_row_only = layer == in.num_layers - 1 && !in.all_rows;
-  const std::int64_t queries = last_row_only ? 1 : chunk.len;
-  const std::int64_t act =
-      activation_bytes(in, chunk.len, queries, std::min(queries, in.mlp_tile_len), in.mlp_buffers);
+  const std::int64_t act = chunk_activation_bytes(in, layer, chunk.len);
   if (chunk.begin + chunk.len <= budget) {
     return act;
   }

@@ -10,7 +10,7 @@
 namespace tidekv {
 
 // A request in numbers. For the whole-prompt control chunk_len, mlp_tile_len and key_block_len are
-// prompt_len and mlp_buffers is 3.
+// prompt_len, mlp_buffers is 3 and keys and values are staged.
 struct FormulaInput {
   std::int64_t num_layers = 0;
   std::int64_t hidden_dim = 0;
@@ -26,6 +26,7 @@ struct FormulaInput {
   std::int64_t chunk_len = 0;      // C
   std::int64_t mlp_tile_len = 0;   // rows inside the MLP at once
   std::int64_t mlp_buffers = 1;    // c: co-resident buffers of width d_ff
+  bool stages_kv = false;          // keys and values of a chunk exist beside the cache
   std::int64_t key_block_len = 0;  // b_s
   std::int64_t window_len = 0;     // W: queries that score; 0: keys are scored by themselves
   std::int64_t num_sinks = 0;      // always retained, no candidates

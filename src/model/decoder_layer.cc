@@ -41,11 +41,22 @@ Result<LayerWorkspace> LayerWorkspace::open(Backend& backend, const ModelConfig&
   TIDEKV_ASSIGN(ws.queries_, matrix(backend, dtype, shape.query_len, config.q_dim()));
   TIDEKV_ASSIGN(ws.angles_, matrix(backend, DType::kF32, shape.chunk_len, config.head_dim));
   TIDEKV_ASSIGN(ws.product_, matrix(backend, dtype, shape.mlp_tile_len, config.ffn_dim));
-  if (shape.separate_gate_and_up) {
-    TIDEKV_ASSIGN(ws.gate_, matrix(backend, dtype, shape.mlp_tile_len, config.ffn_dim));
-    TIDEKV_ASSIGN(ws.up_, matrix(backend, dtype, shape.mlp_tile_len, config.ffn_dim));
+  if (shape.as_framework) {
+    TIDEKV_TRY(ws.open_as_framework(backend, config, dtype, shape));
   }
   return ws;
+}
+
+Status LayerWorkspace::open_as_framework(Backend& backend, const ModelConfig& config, DType dtype,
+                                         const LayerWorkspaceShape& shape) {
+  TIDEKV_ASSIGN(gate_, matrix(backend, dtype, shape.mlp_tile_len, config.ffn_dim));
+  TIDEKV_ASSIGN(up_, matrix(backend, dtype, shape.mlp_tile_len, config.ffn_dim));
+  std::fill(shape.staged.lens.begin(), shape.staged.lens.end(), shape.chunk_len);
+  const CacheShape cache{
+      .num_kv_heads = config.num_kv_heads, .head_dim = config.head_dim, .dtype = dtype};
+  const LayerKv::Rows rows{shape.staged.lens, 0, Component::kActivations};
+  TIDEKV_ASSIGN(staged_, LayerKv::allocate(backend, cache, rows, shape.staged.spans));
+  return Ok{};
 }
 
 void DecoderLayer::forward(DeviceView hidden, Position first, LayerKv& kv, const Window& window,
@@ -86,6 +97,8 @@ void DecoderLayer::project_heads(DeviceView hidden, Position first, DeviceView q
   const DeviceView angles = workspace.angles_.rows(hidden.rows());
   backend_->rms_norm(hidden, weights_->attention_norm, eps, normed);
   backend_->rope_angles(inverse_freq_, first, angles);
+  const bool staged = !workspace.staged_.heads().empty();
+  LayerKv& born_in = staged ? workspace.staged_ : kv;
   backend_->project_heads(normed,
                           {.q = weights_->q,
                            .k = weights_->k,
@@ -96,8 +109,11 @@ void DecoderLayer::project_heads(DeviceView hidden, Position first, DeviceView q
                            .angles = angles,
                            .pairs = config_->rope.pairs,
                            .phase = phase_},
-                          queries, kv.view());
-  kv.advance(hidden.rows());
+                          queries, born_in.view());
+  born_in.advance(hidden.rows());
+  if (staged) {
+    kv.copy_rows(*backend_, workspace.staged_);
+  }
 }
 
 void DecoderLayer::attend_and_mlp(DeviceView hidden, DeviceView queries, const LayerKv& kv,

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "backend/backend.h"
-#include "cache/active_layer.h"
+#include "cache/layer_kv.h"
 #include "model/config.h"
 #include "model/weights.h"
 
@@ -19,8 +19,11 @@ struct LayerWorkspaceShape {
   std::int64_t chunk_len = 0;     // rows normed and projected at once
   std::int64_t query_len = 0;     // rows that attend and go through the MLP at once; <= chunk_len
   std::int64_t mlp_tile_len = 0;  // rows inside the MLP at once; <= query_len
-  // Frameworks hold gate, up and their product each in full; here only the product is ever whole.
-  bool separate_gate_and_up = false;
+  // As frameworks do: gate, up and their product each in full, where else only the product is ever
+  // whole; and keys and values beside the cache, which then holds no rows yet, where else they are
+  // born in it.
+  bool as_framework = false;
+  HeadStorage staged = {};  // of those keys and values
 };
 
 // Activation buffers of one layer (component kActivations). Lives while the layer runs.
@@ -39,14 +42,17 @@ class LayerWorkspace {
     DeviceView rows(std::int64_t count) const { return buffer.view(dtype, count, cols); }
   };
   static Result<Matrix> matrix(Backend& backend, DType dtype, std::int64_t rows, std::int64_t cols);
+  Status open_as_framework(Backend& backend, const ModelConfig& config, DType dtype,
+                           const LayerWorkspaceShape& shape);
 
   std::int64_t mlp_tile_len_ = 0;
   Matrix normed_;   // [chunk_len, d_model]
   Matrix queries_;  // [query_len, q_dim]; attention output in place
   Matrix angles_;   // [chunk_len, head_dim] f32
   Matrix product_;  // [mlp_tile_len, d_ff], of gate and up
-  Matrix gate_;     // [mlp_tile_len, d_ff], only with separate_gate_and_up
+  Matrix gate_;     // [mlp_tile_len, d_ff], only as frameworks hold them
   Matrix up_;       // the same
+  LayerKv staged_;  // of chunk_len rows, likewise
 };
 
 class DecoderLayer {

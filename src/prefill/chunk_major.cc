@@ -22,14 +22,14 @@ std::int64_t length_of_next(std::int64_t rest, std::int64_t chunk_len, std::int6
 
 Status append(PrefillContext& context, std::int64_t layer, const Chunk& chunk) {
   TIDEKV_ASSIGN(LayerWorkspace workspace,
-                context.open_workspace(layer, chunk.len, PrefillContext::Mlp::kTiled));
+                context.open_workspace(layer, chunk.len, PrefillContext::Buffers::kTiled));
   return context.append_chunk(layer, chunk, workspace);
 }
 
 Status forward_over_cache(PrefillContext& context, std::int64_t layer, const Chunk& chunk,
                           ActiveLayer& active) {
   TIDEKV_ASSIGN(LayerWorkspace workspace,
-                context.open_workspace(layer, chunk.len, PrefillContext::Mlp::kTiled));
+                context.open_workspace(layer, chunk.len, PrefillContext::Buffers::kTiled));
   return context.forward_chunk(layer, chunk, active, workspace);
 }
 

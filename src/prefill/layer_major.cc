@@ -11,8 +11,8 @@ namespace tidekv {
 namespace {
 
 Status run_chunks(PrefillContext& context, std::int64_t layer, ActiveLayer& active) {
-  TIDEKV_ASSIGN(LayerWorkspace workspace,
-                context.open_workspace(layer, context.chunk_len(), PrefillContext::Mlp::kTiled));
+  TIDEKV_ASSIGN(LayerWorkspace workspace, context.open_workspace(layer, context.chunk_len(),
+                                                                 PrefillContext::Buffers::kTiled));
   for (std::int64_t begin = 0; begin < context.prompt_len(); begin += context.chunk_len()) {
     const Chunk chunk{begin, std::min(context.chunk_len(), context.prompt_len() - begin)};
     TIDEKV_TRY(context.forward_chunk(layer, chunk, active, workspace));  // overwrites its slot

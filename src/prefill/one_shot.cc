@@ -1,6 +1,6 @@
 // The whole prompt through each layer at once, then the cut: Fig. 1(a) as post-prefill selectors
-// run it, and the full-cache reference. The MLP is not tiled and scoring is dense, as frameworks
-// do.
+// run it, and the full-cache reference. The MLP is not tiled, keys and values are copied into the
+// cache, and scoring is dense, as frameworks do.
 #include <utility>
 
 #include "prefill/schedule.h"
@@ -11,7 +11,7 @@ namespace {
 Status run_prompt(PrefillContext& context, std::int64_t layer, ActiveLayer& active) {
   TIDEKV_ASSIGN(
       LayerWorkspace workspace,
-      context.open_workspace(layer, context.prompt_len(), PrefillContext::Mlp::kAsFramework));
+      context.open_workspace(layer, context.prompt_len(), PrefillContext::Buffers::kAsFramework));
   return context.forward_chunk(layer, {0, context.prompt_len()}, active, workspace);
 }
 

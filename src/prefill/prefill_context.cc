@@ -38,13 +38,14 @@ Result<ActiveLayer> PrefillContext::open_layer(std::int64_t layer) {
 }
 
 Result<LayerWorkspace> PrefillContext::open_workspace(std::int64_t layer, std::int64_t chunk_len,
-                                                      Mlp mlp) {
+                                                      Buffers buffers) {
   LayerWorkspaceShape shape;
   shape.chunk_len = std::min(chunk_len, prompt_len());
   shape.query_len = only_last_row(layer) ? 1 : shape.chunk_len;
-  shape.separate_gate_and_up = mlp == Mlp::kAsFramework;
+  shape.as_framework = buffers == Buffers::kAsFramework;
+  shape.staged = own().cache->staged_storage();
   shape.mlp_tile_len =
-      mlp == Mlp::kTiled ? std::min(shape.query_len, kMlpTileLen) : shape.query_len;
+      buffers == Buffers::kTiled ? std::min(shape.query_len, kMlpTileLen) : shape.query_len;
   return LayerWorkspace::open(*backend_, *request_.config, own().cache->shape().dtype, shape);
 }
 

@@ -65,10 +65,10 @@ struct PrefillRequest {
 // What a schedule may use.
 class PrefillContext {
  public:
-  // Activation buffers are sized by how the schedule runs the MLP.
-  enum class Mlp : std::uint8_t {
-    kTiled,       // a few hundred rows at once inside the chunk
-    kAsFramework  // the whole chunk; gate, up and product each in full
+  // Activation buffers of a layer.
+  enum class Buffers : std::uint8_t {
+    kTiled,       // the MLP runs a few hundred rows at once inside the chunk
+    kAsFramework  // the whole chunk; gate, up and product, keys and values each in full
   };
   static constexpr std::int64_t kMlpTileLen = 256;
 
@@ -83,7 +83,8 @@ class PrefillContext {
 
   // Full KV of the layer and the observation queries of all targets.
   Result<ActiveLayer> open_layer(std::int64_t layer);
-  Result<LayerWorkspace> open_workspace(std::int64_t layer, std::int64_t chunk_len, Mlp mlp);
+  Result<LayerWorkspace> open_workspace(std::int64_t layer, std::int64_t chunk_len,
+                                        Buffers buffers);
   // Runs the chunk through the layer, in its slot of the bridge. kCancelled if asked to stop.
   Status forward_chunk(std::int64_t layer, const Chunk& chunk, ActiveLayer& active,
                        LayerWorkspace& workspace);
