@@ -127,7 +127,7 @@ void expect_kvpress_keeps_the_same_of(const std::string& model_name, const std::
       ++num_cases;
     }
   }
-  EXPECT_EQ(num_cases, 9);
+  EXPECT_EQ(num_cases, 17);
 }
 
 TEST(Kvpress, KeepsTheSamePositionsOfNeedlesPrompt) {

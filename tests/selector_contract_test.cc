@@ -111,7 +111,7 @@ class SelectorContract
   // What a layer holds before the cut: the rows kept so far, and those of the chunk.
   static AttentionCase before_cut(const AttentionCase& layer, const ChunkKept& chunk,
                                   const std::vector<std::vector<std::int32_t>>& positions,
-                                  std::int64_t window_len) {
+                                  const ScoreRecipe& recipe) {
     AttentionCase held;
     std::int64_t rows = 0;
     for (const auto& head : positions) {
@@ -126,16 +126,19 @@ class SelectorContract
         const std::int64_t from = layer.kv.heads[head].offset + positions[head][row];
         held.kv.keys.put_rows(held.kv.heads[head].offset + static_cast<std::int64_t>(row),
                               layer.kv.keys.rows_at(from, 1));
+        held.kv.values.put_rows(held.kv.heads[head].offset + static_cast<std::int64_t>(row),
+                                layer.kv.values.rows_at(from, 1));
       }
     }
-    const std::int64_t queries = std::min(window_len, chunk.end - chunk.begin);
+    const std::int64_t len = chunk.end - chunk.begin;
+    const std::int64_t queries = recipe.observes_all() ? len : std::min(recipe.window_len, len);
     held.q = layer.q.rows_at(chunk.end - queries, queries);
     return held;
   }
 
   // The oracle looks at what was held before the cut, and keeps of each head as many rows.
   void expect_oracles_cut(const ScoreRecipe& recipe, const AttentionCase& held,
-                          const std::vector<std::vector<std::int32_t>>& positions,
+                          const std::vector<std::vector<std::int32_t>>& positions, std::int64_t end,
                           const Kept& kept) const {
     ScoreRecipe shorter = recipe;
     shorter.window_len = held.q.rows();
@@ -154,7 +157,8 @@ class SelectorContract
                     slot < recipe.num_sinks ? slot : slot + left);
         }
       } else if (recipe.unit_len == 1) {
-        EXPECT_TRUE(oracle::explained_by_rounding(dense(shorter, held, len), head, slots))
+        EXPECT_TRUE(oracle::explained_by_rounding(dense(shorter, held, len, end - held.q.rows()),
+                                                  head, slots))
             << "head " << head;
       }
     }
@@ -185,8 +189,8 @@ class SelectorContract
           EXPECT_EQ(total, prompt.shape.num_kv_heads * std::min(budgets[layer], chunk.end));
           expect_rows_of_positions(given.kv, chunk.kept);
           if (chunk.end > budgets[layer]) {
-            expect_oracles_cut(recipe, before_cut(given, chunk, positions, recipe.window_len),
-                               positions, chunk.kept);
+            expect_oracles_cut(recipe, before_cut(given, chunk, positions, recipe), positions,
+                               chunk.end, chunk.kept);
           } else {
             EXPECT_EQ(chunk.kept.positions, positions);
           }
@@ -203,9 +207,10 @@ class SelectorContract
     }
   }
 
-  // The oracle's scores and, where tokens are chosen by rank alone, its choice.
+  // The oracle's scores and, where tokens are chosen by rank alone, its choice. The first query
+  // stands at position `first`.
   static DenseSelection dense(const ScoreRecipe& recipe, const AttentionCase& layer,
-                              std::int64_t budget) {
+                              std::int64_t budget, std::int64_t first = 0) {
     const oracle::DenseSnapKvOptions options{budget, recipe.num_recent, recipe.num_sinks,
                                              recipe.pool};
     if (recipe.source == ScoreSource::kKeyNorm) {
@@ -213,6 +218,13 @@ class SelectorContract
     }
     if (recipe.source == ScoreSource::kKeyDifference) {
       return oracle::dense_key_difference(layer.kv, options);
+    }
+    if (recipe.observes_all()) {
+      const std::int64_t skipped = std::max<std::int64_t>(0, recipe.num_sinks - first);
+      return oracle::dense_expected_attention(layer.q.rows_at(skipped, layer.q.rows() - skipped),
+                                              inverse_frequencies(layer.kv.head_dim()),
+                                              Position{static_cast<std::int32_t>(first + skipped)},
+                                              layer.kv, options);
     }
     return oracle::dense_snapkv(
         layer.q.rows_at(layer.q.rows() - recipe.window_len, recipe.window_len), layer.kv, options);

@@ -240,6 +240,64 @@ void add_directions(std::vector<Case>& cases, const Heads& heads, DType dtype) {
                    }});
 }
 
+struct Expecting {
+  Caches caches;
+  Tensors queries;
+  Tensors angles;
+  Tensors inverse_freq;
+  Tensors moments;
+  Tensors expected;
+  Tensors lse;
+  Tensors scores;
+};
+
+constexpr std::int64_t kObservedLen = 512;
+
+Expecting expecting_operands(Device& device, const Heads& heads, DType dtype) {
+  const std::int64_t rows = heads.num_q_heads * (heads.head_dim + 1);
+  return {device.make_caches(dtype, {heads.num_kv_heads, kPromptLen, heads.head_dim},
+                             Copies::kBeyondCache),
+          device.make(dtype, kObservedLen, heads.num_q_heads * heads.head_dim),
+          device.make(DType::kF32, kObservedLen, heads.head_dim),
+          device.make(DType::kF32, 1, heads.head_dim / 2),
+          device.make(DType::kF32, rows, heads.head_dim),
+          device.make(DType::kF32, rows, heads.head_dim),
+          device.make(DType::kF32, 2 * heads.num_q_heads, 1),
+          device.make(DType::kF32, heads.num_kv_heads, kKeyBlockLen)};
+}
+
+// Products with the covariance are most of the work.
+void add_expected_attention(std::vector<Case>& cases, const Heads& heads, DType dtype) {
+  const auto flops_of = [&](std::int64_t rows) {
+    return static_cast<double>(2 * rows * heads.num_q_heads * heads.head_dim * heads.head_dim);
+  };
+  const auto add = [&](std::string_view name, std::int64_t rows, const auto& run) {
+    cases.push_back({fmt::format("{}/k{}/{}/{}", name, rows, heads_text(heads), name_of(dtype)),
+                     {.flops = flops_of(rows)},
+                     [heads, dtype, run](Device& device) {
+                       return operation(expecting_operands(device, heads, dtype),
+                                        [backend = &device.backend(), run](const Expecting& on,
+                                                                           std::int64_t call) {
+                                          run(*backend, on, call);
+                                        });
+                     }});
+  };
+  add("observe_queries", kObservedLen, [](Backend& backend, const Expecting& on, std::int64_t) {
+    backend.observe_queries(on.queries.at(0), on.angles.at(0), 0, on.moments.at(0));
+  });
+  add("expect_queries", kObservedLen, [](Backend& backend, const Expecting& on, std::int64_t) {
+    backend.expect_queries(on.moments.at(0), kObservedLen, on.inverse_freq.at(0),
+                           {Position{0}, kObservedLen}, on.expected.at(0));
+  });
+  add("expected_lse", kKeyBlockLen, [](Backend& backend, const Expecting& on, std::int64_t call) {
+    backend.expected_lse(on.caches.at(call), on.expected.at(0), {0, kKeyBlockLen}, on.lse.at(0));
+  });
+  add("score_expected", kKeyBlockLen, [](Backend& backend, const Expecting& on, std::int64_t call) {
+    backend.score_expected(on.caches.at(call), on.expected.at(0), on.lse.at(0), {0, kKeyBlockLen},
+                           on.scores.at(0));
+  });
+}
+
 void add_average_units(std::vector<Case>& cases, std::int64_t num_kv_heads) {
   constexpr std::int64_t kUnitLen = 16;
   cases.push_back({fmt::format("average_units/u{}/k{}/kv{}", kUnitLen, kKeyBlockLen, num_kv_heads),
@@ -337,6 +395,7 @@ void add_compression_cases(std::vector<Case>& cases) {
       add_score_keys(cases, heads, dtype);
       add_key_norms(cases, heads, dtype);
       add_directions(cases, heads, dtype);
+      add_expected_attention(cases, heads, dtype);
       add_cuts(cases, heads, dtype);
       add_gather_rows(cases, heads, dtype);
     }

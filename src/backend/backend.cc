@@ -344,6 +344,45 @@ void Backend::score_directions(const KvView& kv, DeviceView anchors, KeyRange ra
   do_score_directions(kv, anchors, range, scores);
 }
 
+void Backend::observe_queries(DeviceView q, DeviceView angles, std::int64_t num_before,
+                              DeviceView moments) {
+  TIDEKV_CHECK(is_activation(q.dtype()) && angles.dtype() == DType::kF32 &&
+               moments.dtype() == DType::kF32);
+  check_shape(angles, q.rows(), moments.cols());
+  check_shape(moments, q.cols() / moments.cols() * (moments.cols() + 1), moments.cols());
+  TIDEKV_CHECK_OP(num_before, >=, 0);
+  do_observe_queries(q, angles, num_before, moments);
+}
+
+void Backend::expect_queries(DeviceView moments, std::int64_t num_observed, DeviceView inverse_freq,
+                             const PositionsAhead& ahead, DeviceView expected) {
+  TIDEKV_CHECK(moments.dtype() == DType::kF32 && inverse_freq.dtype() == DType::kF32 &&
+               expected.dtype() == DType::kF32);
+  check_shape(inverse_freq, 1, moments.cols() / 2);
+  check_shape(expected, moments.rows(), moments.cols());
+  TIDEKV_CHECK(num_observed >= 0 && ahead.count >= 1);
+  do_expect_queries(moments, num_observed, inverse_freq, ahead, expected);
+}
+
+void Backend::expected_lse(const KvView& kv, DeviceView expected, KeyRange range, DeviceView lse) {
+  TIDEKV_CHECK(is_activation(kv.keys.dtype()) && expected.dtype() == DType::kF32 &&
+               lse.dtype() == DType::kF32);
+  check_shape(expected, lse.rows() / 2 * (kv.head_dim() + 1), kv.head_dim());
+  check_shape(lse, lse.rows(), 1);
+  check_range(range, kv);
+  do_expected_lse(kv, expected, range, lse);
+}
+
+void Backend::score_expected(const KvView& kv, DeviceView expected, DeviceView lse, KeyRange range,
+                             DeviceView scores) {
+  TIDEKV_CHECK(is_activation(kv.keys.dtype()) && expected.dtype() == DType::kF32 &&
+               lse.dtype() == DType::kF32 && scores.dtype() == DType::kF32);
+  check_shape(expected, lse.rows() / 2 * (kv.head_dim() + 1), kv.head_dim());
+  check_shape(scores, kv.num_kv_heads(), range.len());
+  check_range(range, kv);
+  do_score_expected(kv, expected, lse, range, scores);
+}
+
 void Backend::slots_to_positions(const HeadLists& cached, Position first, const HeadLists& slots) {
   check_lists(cached);
   check_lists(slots);

@@ -212,13 +212,41 @@ class Backend {
   // Copies rows `slots` of each head of `from` behind that head's len of `to`.
   void gather_rows(const KvView& from, const HeadLists& slots, const KvView& to);
 
-  // --- scores that ask no query (KeyDiff), and caches that are cut more than once ---
+  // --- scores that ask no query (KeyDiff) ---
 
   // anchors[h] = mean of k / max(|k|, 1e-12) over head h's rows. anchors [kv_heads, D] f32.
   void mean_directions(const KvView& kv, DeviceView anchors);
   // scores[h][i] = -cos(k, anchors[h]) of the key in slot range.begin + i; no length counts as less
   // than 1e-8. scores [kv_heads, range.len()] f32.
   void score_directions(const KvView& kv, DeviceView anchors, KeyRange range, DeviceView scores);
+  // --- scores by the queries to expect (Expected Attention) ---
+  // Moments of rows of D numbers, one head after the other: [q_heads * (D + 1), D] f32, of each
+  // head the mean and then D rows of the sums of products of what is left beside it.
+
+  // Takes rows more into moments of num_before rows, unrotated. q [rows, q_heads * D]; angles
+  // [rows, D], of rope_angles.
+  void observe_queries(DeviceView q, DeviceView angles, std::int64_t num_before,
+                       DeviceView moments);
+  struct PositionsAhead {
+    Position first{0};
+    std::int64_t count = 0;
+  };
+  // Of num_observed queries the moments that their like have at the positions ahead, all of which
+  // count the same: the mean over sqrt(D), the covariance over 2 D. inverse_freq [1, D/2] f32;
+  // expected as moments.
+  void expect_queries(DeviceView moments, std::int64_t num_observed, DeviceView inverse_freq,
+                      const PositionsAhead& ahead, DeviceView expected);
+  // Of k mean + k covariance k, the logarithm of the attention to expect, the maximum and the
+  // normaliser over the keys in `range`. lse [2 * q_heads, 1] f32: all maxima, then all
+  // normalisers.
+  void expected_lse(const KvView& kv, DeviceView expected, KeyRange range, DeviceView lse);
+  // scores[h][i] = that attention, normalised, to the key in slot range.begin + i, on average over
+  // the query heads of KV head h, times |v|. scores [kv_heads, range.len()] f32.
+  void score_expected(const KvView& kv, DeviceView expected, DeviceView lse, KeyRange range,
+                      DeviceView scores);
+
+  // --- caches that are cut more than once ---
+
   // Names each head's rows by position instead of slot, in place: the first rows have the positions
   // `cached`, those behind them first, first + 1, ...
   void slots_to_positions(const HeadLists& cached, Position first, const HeadLists& slots);
@@ -262,6 +290,15 @@ class Backend {
   virtual void do_mean_directions(const KvView& kv, DeviceView anchors) = 0;
   virtual void do_score_directions(const KvView& kv, DeviceView anchors, KeyRange range,
                                    DeviceView scores) = 0;
+  virtual void do_observe_queries(DeviceView q, DeviceView angles, std::int64_t num_before,
+                                  DeviceView moments) = 0;
+  virtual void do_expect_queries(DeviceView moments, std::int64_t num_observed,
+                                 DeviceView inverse_freq, const PositionsAhead& ahead,
+                                 DeviceView expected) = 0;
+  virtual void do_expected_lse(const KvView& kv, DeviceView expected, KeyRange range,
+                               DeviceView lse) = 0;
+  virtual void do_score_expected(const KvView& kv, DeviceView expected, DeviceView lse,
+                                 KeyRange range, DeviceView scores) = 0;
   virtual void do_slots_to_positions(const HeadLists& cached, Position first,
                                      const HeadLists& slots) = 0;
   virtual void do_keep_rows(const HeadLists& slots, const KvView& kv) = 0;

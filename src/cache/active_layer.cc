@@ -5,14 +5,14 @@
 namespace tidekv {
 
 Result<ActiveLayer> ActiveLayer::open(Backend& backend, const CacheShape& shape,
-                                      std::int64_t window_len, std::int64_t q_dim, bool grows,
+                                      const QueriesWanted& wanted, bool grows,
                                       const HeadStorage& storage) {
   ActiveLayer active;
   active.end_ = shape.prompt_len;
   std::fill(storage.lens.begin(), storage.lens.end(), shape.prompt_len);
   const LayerKv::Rows rows{storage.lens, grows ? shape.growth_len : 0, Component::kFullKv};
   TIDEKV_ASSIGN(active.kv_, LayerKv::allocate(backend, shape, rows, storage.spans));
-  TIDEKV_TRY(active.open_window(backend, shape.dtype, window_len, q_dim));
+  TIDEKV_TRY(active.open_queries(backend, shape, wanted));
   return active;
 }
 
@@ -27,16 +27,23 @@ Result<ActiveLayer> ActiveLayer::open_over(Backend& backend, const CacheShape& s
   const LayerKv::Rows rows{storage.lens, 0, Component::kFullKv};
   TIDEKV_ASSIGN(active.kv_, LayerKv::allocate(backend, shape, rows, storage.spans));
   active.kv_.copy_rows(backend, cached);
-  TIDEKV_TRY(active.open_window(backend, shape.dtype, chunk.window_len, chunk.q_dim));
+  TIDEKV_TRY(active.open_queries(backend, shape, chunk.wanted));
   return active;
 }
 
-Status ActiveLayer::open_window(Backend& backend, DType dtype, std::int64_t window_len,
-                                std::int64_t q_dim) {
-  if (window_len > 0) {
-    const std::int64_t bytes = window_len * q_dim * size_of(dtype);
+Status ActiveLayer::open_queries(Backend& backend, const CacheShape& shape,
+                                 const QueriesWanted& wanted) {
+  if (wanted.window_len > 0) {
+    const std::int64_t bytes = wanted.window_len * wanted.q_dim * size_of(shape.dtype);
     TIDEKV_ASSIGN(window_buffer_, backend.allocate({{Component::kCompressionTemp, bytes}}));
-    window_ = window_buffer_.view(dtype, window_len, q_dim);
+    window_ = window_buffer_.view(shape.dtype, wanted.window_len, wanted.q_dim);
+  }
+  if (wanted.moments) {
+    const std::int64_t rows = wanted.q_dim / shape.head_dim * (shape.head_dim + 1);
+    const std::int64_t bytes = rows * shape.head_dim * size_of(DType::kF32);
+    TIDEKV_ASSIGN(moments_buffer_, backend.allocate({{Component::kCompressionTemp, bytes}}));
+    observed_ = {moments_buffer_.view(DType::kF32, rows, shape.head_dim), wanted.first, end_,
+                 wanted.inverse_freq};
   }
   return Ok{};
 }

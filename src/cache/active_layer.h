@@ -7,13 +7,32 @@
 
 namespace tidekv {
 
+// What is to be kept of the queries that pass through the layer.
+struct QueriesWanted {
+  std::int64_t q_dim = 0;
+  std::int64_t window_len = 0;  // the last ones; 0: none
+  bool moments = false;         // of all from position `first` on
+  std::int64_t first = 0;
+  DeviceView inverse_freq = {};  // [1, head_dim / 2] f32, by which they were rotated
+};
+
+// Moments of the queries that passed (Backend::observe_queries), and what turns them to the
+// positions ahead.
+struct ObservedQueries {
+  DeviceView moments;      // no rows: nobody asked
+  std::int64_t first = 0;  // position of the first that counts
+  std::int64_t end = 0;    // behind the last
+  DeviceView inverse_freq;
+
+  std::int64_t count() const { return end > first ? end - first : 0; }
+};
+
 class ActiveLayer {
  public:
-  // `window_len` observation queries of q_dim values each are kept; 0 for none. With `grows` the
-  // buffer has room for generated rows behind the prompt, so that a layer which evicts nothing can
-  // become its own compact cache without a copy.
+  // With `grows` the buffer has room for generated rows behind the prompt, so that a layer which
+  // evicts nothing can become its own compact cache without a copy.
   static Result<ActiveLayer> open(Backend& backend, const CacheShape& shape,
-                                  std::int64_t window_len, std::int64_t q_dim, bool grows,
+                                  const QueriesWanted& wanted, bool grows,
                                   const HeadStorage& storage);
 
   // Holds the rows of `cached`, and has room for those of `chunk_len` tokens behind them, the last
@@ -21,8 +40,7 @@ class ActiveLayer {
   struct Chunk {
     std::int64_t chunk_len = 0;
     std::int64_t end = 0;
-    std::int64_t window_len = 0;  // at most chunk_len
-    std::int64_t q_dim = 0;
+    QueriesWanted wanted;  // a window of at most chunk_len
   };
   static Result<ActiveLayer> open_over(Backend& backend, const CacheShape& shape,
                                        const LayerKv& cached, const Chunk& chunk,
@@ -37,15 +55,18 @@ class ActiveLayer {
   DeviceView last_queries(std::int64_t count) const {
     return window_.rows_at(window_.rows() - count, count);
   }
+  const ObservedQueries& observed() const { return observed_; }
   // First position of the window: W before the end of the prompt or chunk.
   std::int64_t window_begin() const { return end_ - window_.rows(); }
 
  private:
-  Status open_window(Backend& backend, DType dtype, std::int64_t window_len, std::int64_t q_dim);
+  Status open_queries(Backend& backend, const CacheShape& shape, const QueriesWanted& wanted);
 
   LayerKv kv_;
   Buffer window_buffer_;
   DeviceView window_;
+  Buffer moments_buffer_;
+  ObservedQueries observed_;
   std::int64_t end_ = 0;  // behind the last position
 };
 

@@ -26,9 +26,8 @@ HeadStorage CacheManager::storage_of(std::int64_t layer) {
   return {std::span(spans_).subspan(first, count), std::span(lens_).subspan(first, count)};
 }
 
-Result<ActiveLayer> CacheManager::open_active(std::int64_t window_len, std::int64_t q_dim,
-                                              bool grows) {
-  return ActiveLayer::open(*backend_, shape_, window_len, q_dim, grows, active_storage());
+Result<ActiveLayer> CacheManager::open_active(const QueriesWanted& wanted, bool grows) {
+  return ActiveLayer::open(*backend_, shape_, wanted, grows, active_storage());
 }
 
 Status CacheManager::commit(const ActiveLayer& active, Retained retained) {

@@ -16,7 +16,7 @@ class CacheManager {
   const CacheShape& shape() const { return shape_; }
 
   // Opens the active layer. The one before must have been committed or dropped.
-  Result<ActiveLayer> open_active(std::int64_t window_len, std::int64_t q_dim, bool grows);
+  Result<ActiveLayer> open_active(const QueriesWanted& wanted, bool grows);
 
   // Commits layer number num_committed(): gathers what is retained from `active`, which the caller
   // then releases.

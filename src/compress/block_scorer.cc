@@ -8,6 +8,9 @@
 namespace tidekv {
 namespace {
 
+// Positions ahead over which expected attention is averaged.
+constexpr std::int64_t kPositionsAhead = 512;
+
 std::int64_t total_rows(const KvView& kv) {
   std::int64_t total = 0;
   for (const HeadSpan& head : kv.heads) {
@@ -36,6 +39,7 @@ Result<BlockScorer> BlockScorer::open(Backend& backend, const ScoreRecipe& recip
   scorer.rows_ = rows;
   const std::int64_t num_heads = rows.kv.num_kv_heads();
   if (rows.heads_differ) {
+    TIDEKV_CHECK(!recipe.observes_all());  // heads are looked at one by one, queries are not
     // How long one head is depends on what it held; all together they have as many rows as planned.
     const std::int64_t most = total_rows(rows.kv);
     const std::int64_t group = options.num_q_heads / num_heads;
@@ -61,6 +65,11 @@ Status BlockScorer::open_scratch(std::int64_t num_kv_heads, std::int64_t num_q_h
                                  std::int64_t most_end) {
   if (recipe_.source == ScoreSource::kKeyDifference) {
     TIDEKV_ASSIGN(anchors_, scratch(*backend_, num_kv_heads, rows_.kv.head_dim()));
+  }
+  if (recipe_.source == ScoreSource::kExpectedAttention) {
+    const std::int64_t dim = rows_.kv.head_dim();
+    TIDEKV_ASSIGN(expected_, scratch(*backend_, num_q_heads * (dim + 1), dim));
+    TIDEKV_ASSIGN(lse_, scratch(*backend_, 2 * num_q_heads, 1));
   }
   if (recipe_.source == ScoreSource::kWindowAttention) {
     const std::int64_t halo = recipe_.pool.kernel_len / 2;
@@ -97,6 +106,14 @@ void BlockScorer::prepare() {
   if (recipe_.source == ScoreSource::kKeyDifference) {
     backend_->mean_directions(kv_, anchors_.cols(kv_.head_dim()));
   }
+  if (recipe_.source == ScoreSource::kExpectedAttention) {
+    const ObservedQueries& observed = rows_.observed;
+    const DeviceView expected = expected_.cols(kv_.head_dim());
+    backend_->expect_queries(observed.moments, observed.count(), observed.inverse_freq,
+                             {Position{static_cast<std::int32_t>(observed.end)}, kPositionsAhead},
+                             expected);
+    backend_->expected_lse(kv_, expected, candidates_, lse_.cols(1));
+  }
   if (recipe_.source == ScoreSource::kWindowAttention) {
     backend_->window_lse(queries_, kv_, lse_.cols(queries_.rows()));
   }
@@ -113,6 +130,9 @@ DeviceView BlockScorer::score(const KeyRange& wanted) {
       break;
     case ScoreSource::kKeyDifference:
       backend_->score_directions(kv_, anchors_.cols(kv_.head_dim()), wanted, scores);
+      break;
+    case ScoreSource::kExpectedAttention:
+      backend_->score_expected(kv_, expected_.cols(kv_.head_dim()), lse_.cols(1), wanted, scores);
       break;
     case ScoreSource::kNothing:
       TIDEKV_CHECK(false);  // nobody asks

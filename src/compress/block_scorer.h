@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "backend/backend.h"
+#include "cache/active_layer.h"
 #include "compress/selector.h"
 
 namespace tidekv {
@@ -13,7 +14,8 @@ namespace tidekv {
 // What is cut: the rows of one layer, and the newest queries where scores come from them.
 struct CutRows {
   KvView kv;
-  DeviceView queries;         // [W, q_heads * D]; no rows without a window
+  DeviceView queries;  // [W, q_heads * D]; no rows without a window
+  ObservedQueries observed = {};
   bool heads_differ = false;  // an earlier cut may have left heads of unequal length
 };
 
@@ -79,6 +81,7 @@ class BlockScorer {
   Scratch weights_;      // [num_q_heads * W, block and halo]
   Scratch raw_;          // [num_kv_heads, block and halo]
   Scratch anchors_;      // [num_kv_heads, head_dim]: mean directions
+  Scratch expected_;     // [num_q_heads * (head_dim + 1), head_dim]: moments of queries to come
   Scratch scores_;       // [num_kv_heads, block]
 };
 

@@ -15,7 +15,8 @@ Status Compressor::compress_and_commit(const ActiveLayer& active, std::int64_t l
     return cache.commit_copy(active);
   }
   TIDEKV_ASSIGN(Retained retained, select({.kv = active.kv().view(),
-                                           .queries = active.last_queries(recipe_.window_len)},
+                                           .queries = active.last_queries(recipe_.window_len),
+                                           .observed = active.observed()},
                                           layer_budget, cache.num_committed(), cache.cut_lens()));
   return cache.commit(active, std::move(retained));
 }

@@ -13,10 +13,12 @@
 namespace tidekv {
 
 enum class ScoreSource : std::uint8_t {
-  kNothing,          // only mandatory tokens stay, or, under a budget that covers the prompt, all
-  kWindowAttention,  // attention of the last W queries, Eq. (7)
-  kKeyNorm,          // minus the key's length; no pooling
-  kKeyDifference,    // how little a key points where the mean of all keys does (KeyDiff)
+  kNothing,            // only mandatory tokens stay, or, under a budget that covers the prompt, all
+  kWindowAttention,    // attention of the last W queries, Eq. (7)
+  kKeyNorm,            // minus the key's length; no pooling
+  kKeyDifference,      // how little a key points where the mean of all keys does (KeyDiff)
+  kExpectedAttention,  // of queries still to come, judged by those that passed; times the value's
+                       // length. No pooling
 };
 
 // Whose way of splitting budgets. Those of other programs do not always add up to the budget. What
@@ -46,6 +48,8 @@ struct ScoreRecipe {
   bool even_share_is_floor = false;
 
   std::int64_t num_mandatory() const { return num_sinks + num_recent; }
+  // Whether every prompt row's query is looked at, but for those of sinks; not just the window's.
+  bool observes_all() const { return source == ScoreSource::kExpectedAttention; }
 };
 
 // What the user chose; a selector takes what concerns it.

@@ -81,6 +81,7 @@ FormulaInput formula_input(const ModelContext& model, const ResolvedRequest& req
   in.all_rows = session.all_rows;
   in.by_chunk = session.method.by_chunk();
   in.cuts_in_decode = session.method.cuts_in_decode;
+  in.expects_queries = recipe.observes_all();
   in.key_directions = recipe.source == ScoreSource::kKeyDifference;
   in.layer_budgets = layer_budgets;
   return in;

@@ -117,8 +117,9 @@ Status Session::open_decode() {
   TIDEKV_CHECK_OP(options_.growth_len, >, 0);
   backend_->accountant().enter(Stage::kDecode, -1);
   TIDEKV_ASSIGN(LayerWorkspace workspace,
-                LayerWorkspace::open(*backend_, config, options_.dtype,
-                                     {.chunk_len = 1, .query_len = 1, .mlp_tile_len = 1}));
+                LayerWorkspace::open(
+                    *backend_, config, options_.dtype,
+                    {.chunk_len = 1, .query_len = 1, .projected_len = 1, .mlp_tile_len = 1}));
   TIDEKV_ASSIGN(
       Buffer hidden,
       backend_->allocate({{Component::kActivations, config.hidden_dim * size_of(options_.dtype)}}));

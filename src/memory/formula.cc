@@ -18,7 +18,7 @@ std::int64_t fixed_bytes(const FormulaInput& in) {
          in.hidden_dim * in.element_bytes + in.vocab_size * kFloatBytes;
 }
 
-// Act of one layer: `rows` normed, `query_rows` attending, `tile` in the MLP. Keys and values are
+// Act of one layer: `rows` normed, `query_rows` projected, `tile` in the MLP. Keys and values are
 // born where they stay.
 std::int64_t activation_bytes(const FormulaInput& in, std::int64_t rows, std::int64_t query_rows,
                               std::int64_t tile, std::int64_t mlp_buffers) {
@@ -32,7 +32,9 @@ std::int64_t chunk_activation_bytes(const FormulaInput& in, std::int64_t layer, 
   const bool last_row_only = layer == in.num_layers - 1 && !in.all_rows;
   const std::int64_t queries = last_row_only ? 1 : rows;
   const std::int64_t tile = std::min(queries, in.mlp_tile_len);
-  return activation_bytes(in, rows, queries, tile, in.mlp_buffers) +
+  const bool all_observed =
+      in.expects_queries && in.layer_budgets[static_cast<std::size_t>(layer)] < in.prompt_len;
+  return activation_bytes(in, rows, all_observed ? rows : queries, tile, in.mlp_buffers) +
          (in.stages_kv ? kv_bytes(in, rows) : 0);
 }
 
@@ -66,6 +68,11 @@ std::int64_t unit_bytes(const FormulaInput& in, std::int64_t kept, std::int64_t 
   return in.num_kv_heads * (ceil_of_ratio(block, in.unit_len) + 2 * units) * kFloatBytes;
 }
 
+// Mean and covariance of every query head.
+std::int64_t moments_bytes(const FormulaInput& in) {
+  return in.num_q_heads * (in.head_dim + 1) * in.head_dim * kFloatBytes;
+}
+
 // A cut of one layer.
 struct Cut {
   std::int64_t rows = 0;      // of a head, on average if heads differ
@@ -95,9 +102,18 @@ std::int64_t scoring_bytes(const FormulaInput& in, std::int64_t budget, const Cu
   const std::int64_t anchors = in.key_directions ? heads * in.head_dim : 0;
   const std::int64_t counts = in.counts_heads ? in.num_kv_heads : 0;
   const std::int64_t units = in.unit_len > 1 ? unit_bytes(in, kept, candidates, block) : 0;
+  const std::int64_t expected =
+      in.expects_queries ? moments_bytes(in) + 2 * in.num_q_heads * kFloatBytes : 0;
   const std::int64_t own_queries =
       cut.heads_differ ? cut.queries * q_heads * in.head_dim * in.element_bytes : 0;
-  return best + (lse + weights + pooled + anchors + counts) * kFloatBytes + units + own_queries;
+  return best + (lse + weights + pooled + anchors + counts) * kFloatBytes + units + own_queries +
+         expected;
+}
+
+// What is kept of the queries while a layer is active: the window's, or moments of all.
+std::int64_t queries_bytes(const FormulaInput& in, std::int64_t window_len) {
+  return window_len * in.num_q_heads * in.head_dim * in.element_bytes +
+         (in.expects_queries ? moments_bytes(in) : 0);
 }
 
 // The largest working set while layer `layer` is active, finished layers not counted.
@@ -109,7 +125,7 @@ std::int64_t active_layer_bytes(const FormulaInput& in, std::int64_t layer) {
     return kv_bytes(in, in.prompt_len + in.growth_len) + act;
   }
   const std::int64_t full_kv = kv_bytes(in, in.prompt_len);
-  const std::int64_t window = in.window_len * in.num_q_heads * in.head_dim * in.element_bytes;
+  const std::int64_t window = queries_bytes(in, in.window_len);
   const std::int64_t positions = in.num_kv_heads * budget * kFloatBytes;
   const std::int64_t scoring =
       positions + scoring_bytes(in, budget, {in.prompt_len, in.window_len});
@@ -146,7 +162,7 @@ std::int64_t chunk_bytes(const FormulaInput& in, std::int64_t layer, const Chunk
   }
   const Cut cut{std::min(chunk.begin, budget) + chunk.len, std::min(in.window_len, chunk.len),
                 in.heads_share && chunk.begin > budget};
-  const std::int64_t window = cut.queries * in.num_q_heads * in.head_dim * in.element_bytes;
+  const std::int64_t window = queries_bytes(in, cut.queries);
   const std::int64_t slots = in.num_kv_heads * budget * kFloatBytes;
   return kv_bytes(in, cut.rows) + window + std::max(act, slots + scoring_bytes(in, budget, cut));
 }

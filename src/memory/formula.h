@@ -38,8 +38,9 @@ struct FormulaInput {
   std::int64_t growth_len = 0;  // generated rows per head
   bool all_rows = false;
   bool by_chunk = false;  // each chunk through all layers, whose caches are there from the start
-  bool cuts_in_decode = false;  // generated rows count in the budget
-  bool key_directions = false;  // keys are scored by their directions, without queries
+  bool cuts_in_decode = false;   // generated rows count in the budget
+  bool expects_queries = false;  // scores come from the moments of all queries
+  bool key_directions = false;   // keys are scored by their directions, without queries
   std::span<const std::int64_t> layer_budgets;  // K_l, [num_layers]
 };
 

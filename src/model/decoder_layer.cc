@@ -38,7 +38,7 @@ Result<LayerWorkspace> LayerWorkspace::open(Backend& backend, const ModelConfig&
   LayerWorkspace ws;
   ws.mlp_tile_len_ = shape.mlp_tile_len;
   TIDEKV_ASSIGN(ws.normed_, matrix(backend, dtype, shape.chunk_len, config.hidden_dim));
-  TIDEKV_ASSIGN(ws.queries_, matrix(backend, dtype, shape.query_len, config.q_dim()));
+  TIDEKV_ASSIGN(ws.queries_, matrix(backend, dtype, shape.projected_len, config.q_dim()));
   TIDEKV_ASSIGN(ws.angles_, matrix(backend, DType::kF32, shape.chunk_len, config.head_dim));
   TIDEKV_ASSIGN(ws.product_, matrix(backend, dtype, shape.mlp_tile_len, config.ffn_dim));
   if (shape.as_framework) {
@@ -67,6 +67,7 @@ void DecoderLayer::forward(DeviceView hidden, Position first, LayerKv& kv, const
   if (kept.rows() > 0) {
     backend_->copy(newest_rows(queries, kept.rows()), kept);
   }
+  observe(queries, first, window.observed, workspace);
   attend_and_mlp(hidden, queries, kv, workspace);
 }
 
@@ -74,13 +75,21 @@ void DecoderLayer::forward_last_row(DeviceView hidden, Position first, LayerKv& 
                                     const Window& window, bool finish_last_row,
                                     LayerWorkspace& workspace) const {
   const DeviceView kept = newest_in_window(window, first, hidden.rows());
+  const bool observes = window.observed.moments.rows() > 0;
   const DeviceView last_query = workspace.queries_.rows(finish_last_row ? 1 : 0);
-  project_heads(hidden, first, kept.rows() > 0 ? kept : last_query, kv, workspace);
+  const DeviceView wanted = observes          ? workspace.queries_.rows(hidden.rows())
+                            : kept.rows() > 0 ? kept
+                                              : last_query;
+  project_heads(hidden, first, wanted, kv, workspace);
+  observe(wanted, first, window.observed, workspace);
+  if (observes && kept.rows() > 0) {
+    backend_->copy(newest_rows(wanted, kept.rows()), kept);
+  }
   if (!finish_last_row) {
     return;
   }
-  if (kept.rows() > 0) {
-    backend_->copy(newest_rows(kept, 1), last_query);
+  if (observes ? wanted.rows() > 1 : kept.rows() > 0) {
+    backend_->copy(newest_rows(wanted, 1), last_query);
   }
   attend_and_mlp(newest_rows(hidden, 1), last_query, kv, workspace);
 }
@@ -113,6 +122,20 @@ void DecoderLayer::project_heads(DeviceView hidden, Position first, DeviceView q
   born_in.advance(hidden.rows());
   if (staged) {
     kv.copy_rows(*backend_, workspace.staged_);
+  }
+}
+
+void DecoderLayer::observe(DeviceView queries, Position first, const ObservedQueries& observed,
+                           LayerWorkspace& workspace) const {
+  if (observed.moments.rows() == 0) {
+    return;
+  }
+  const std::int64_t skipped = std::max<std::int64_t>(0, observed.first - index_of(first));
+  if (skipped < queries.rows()) {
+    const std::int64_t count = queries.rows() - skipped;
+    backend_->observe_queries(newest_rows(queries, count),
+                              workspace.angles_.rows(queries.rows()).rows_at(skipped, count),
+                              index_of(first) + skipped - observed.first, observed.moments);
   }
 }
 

@@ -16,9 +16,10 @@ namespace tidekv {
 
 // How many rows each activation buffer of a layer must hold.
 struct LayerWorkspaceShape {
-  std::int64_t chunk_len = 0;     // rows normed and projected at once
-  std::int64_t query_len = 0;     // rows that attend and go through the MLP at once; <= chunk_len
-  std::int64_t mlp_tile_len = 0;  // rows inside the MLP at once; <= query_len
+  std::int64_t chunk_len = 0;      // rows normed and projected at once
+  std::int64_t query_len = 0;      // rows that attend and go through the MLP at once; <= chunk_len
+  std::int64_t projected_len = 0;  // rows whose queries are formed; >= query_len
+  std::int64_t mlp_tile_len = 0;   // rows inside the MLP at once; <= query_len
   // As frameworks do: gate, up and their product each in full, where else only the product is ever
   // whole; and keys and values beside the cache, which then holds no rows yet, where else they are
   // born in it.
@@ -47,7 +48,7 @@ class LayerWorkspace {
 
   std::int64_t mlp_tile_len_ = 0;
   Matrix normed_;   // [chunk_len, d_model]
-  Matrix queries_;  // [query_len, q_dim]; attention output in place
+  Matrix queries_;  // [projected_len, q_dim]; attention output in place
   Matrix angles_;   // [chunk_len, head_dim] f32
   Matrix product_;  // [mlp_tile_len, d_ff], of gate and up
   Matrix gate_;     // [mlp_tile_len, d_ff], only as frameworks hold them
@@ -68,9 +69,11 @@ class DecoderLayer {
 
   // Runs hidden [rows, d_model] at positions first, first + 1, ... and appends to `kv`.
   // `window` receives the queries of the positions from window_begin on, if it has rows.
+  // Moments take all that count, if they have rows.
   struct Window {
     DeviceView queries;      // [W, q_dim]
     std::int64_t begin = 0;  // position of row 0
+    ObservedQueries observed = {};
   };
   void forward(DeviceView hidden, Position first, LayerKv& kv, const Window& window,
                LayerWorkspace& workspace) const;
@@ -87,6 +90,9 @@ class DecoderLayer {
   // values of all, appended to `kv`.
   void project_heads(DeviceView hidden, Position first, DeviceView queries, LayerKv& kv,
                      LayerWorkspace& workspace) const;
+  // The queries of rows at `first`, to the moments.
+  void observe(DeviceView queries, Position first, const ObservedQueries& observed,
+               LayerWorkspace& workspace) const;
   void attend_and_mlp(DeviceView hidden, DeviceView queries, const LayerKv& kv,
                       LayerWorkspace& workspace) const;
   void mlp(DeviceView hidden, LayerWorkspace& workspace) const;

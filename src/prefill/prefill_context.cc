@@ -27,14 +27,19 @@ const PrefillTarget* PrefillContext::last_keeper(std::int64_t layer) const {
 
 Result<ActiveLayer> PrefillContext::open_layer(std::int64_t layer) {
   backend_->accountant().enter(Stage::kPrefill, static_cast<int>(layer));
-  std::int64_t window_len = 0;
+  return own().cache->open_active(queries_wanted(layer), last_keeper(layer) != nullptr);
+}
+
+QueriesWanted PrefillContext::queries_wanted(std::int64_t layer) const {
+  QueriesWanted wanted{.q_dim = request_.config->q_dim(), .inverse_freq = inverse_freq_};
   for (const PrefillTarget& target : request_.targets) {
     if (!target.keeps_all(layer)) {
-      window_len = std::max(window_len, target.recipe.window_len);
+      wanted.window_len = std::max(wanted.window_len, target.recipe.window_len);
+      wanted.moments = wanted.moments || target.recipe.observes_all();
+      wanted.first = target.recipe.observes_all() ? target.recipe.num_sinks : wanted.first;
     }
   }
-  const bool grows = last_keeper(layer) != nullptr;
-  return own().cache->open_active(window_len, request_.config->q_dim(), grows);
+  return wanted;
 }
 
 Result<LayerWorkspace> PrefillContext::open_workspace(std::int64_t layer, std::int64_t chunk_len,
@@ -42,6 +47,7 @@ Result<LayerWorkspace> PrefillContext::open_workspace(std::int64_t layer, std::i
   LayerWorkspaceShape shape;
   shape.chunk_len = std::min(chunk_len, prompt_len());
   shape.query_len = only_last_row(layer) ? 1 : shape.chunk_len;
+  shape.projected_len = queries_wanted(layer).moments ? shape.chunk_len : shape.query_len;
   shape.as_framework = buffers == Buffers::kAsFramework;
   shape.staged = own().cache->staged_storage();
   shape.mlp_tile_len =
@@ -58,8 +64,8 @@ Status PrefillContext::check_cancelled() const {
 
 Status PrefillContext::forward_chunk(std::int64_t layer, const Chunk& chunk, ActiveLayer& active,
                                      LayerWorkspace& workspace) {
-  return forward(layer, chunk, active.kv(), {active.window_queries(), active.window_begin()},
-                 workspace);
+  return forward(layer, chunk, active.kv(),
+                 {active.window_queries(), active.window_begin(), active.observed()}, workspace);
 }
 
 Status PrefillContext::forward(std::int64_t layer, const Chunk& chunk, LayerKv& kv,
@@ -153,10 +159,11 @@ Status PrefillContext::append_chunk(std::int64_t layer, const Chunk& chunk,
 
 Result<ActiveLayer> PrefillContext::open_over_cache(std::int64_t layer, const Chunk& chunk) {
   backend_->accountant().enter(Stage::kPrefill, static_cast<int>(layer));
-  return own().cache->open_active_over(layer, {.chunk_len = chunk.len,
-                                               .end = chunk.begin + chunk.len,
-                                               .window_len = std::min(window_len(), chunk.len),
-                                               .q_dim = request_.config->q_dim()});
+  QueriesWanted wanted = queries_wanted(layer);
+  wanted.window_len = std::min(wanted.window_len, chunk.len);
+  wanted.first = std::max(wanted.first, chunk.begin);  // of the chunk alone
+  return own().cache->open_active_over(
+      layer, {.chunk_len = chunk.len, .end = chunk.begin + chunk.len, .wanted = wanted});
 }
 
 Status PrefillContext::cut_cache(std::int64_t layer, const ActiveLayer& active,
@@ -170,6 +177,7 @@ Status PrefillContext::cut_cache(std::int64_t layer, const ActiveLayer& active,
   TIDEKV_ASSIGN(const Retained slots,
                 compressor.select({.kv = active.kv().view(),
                                    .queries = active.window_queries(),
+                                   .observed = active.observed(),
                                    .heads_differ = heads_differ},
                                   own().budget_of(layer), layer, own().cache->cut_lens()));
   own().cache->replace(layer, active, slots, Position{static_cast<std::int32_t>(chunk.begin)});

@@ -118,6 +118,8 @@ class PrefillContext {
   }
   // The one target, where each chunk goes through all layers; else the first.
   const PrefillTarget& own() const { return request_.targets.front(); }
+  // Of the layer's queries, by all targets together.
+  QueriesWanted queries_wanted(std::int64_t layer) const;
   // The last target that evicts nothing of the layer; null if all evict.
   const PrefillTarget* last_keeper(std::int64_t layer) const;
   Status check_cancelled() const;

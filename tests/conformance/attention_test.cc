@@ -7,6 +7,7 @@
 
 #include "conformance/device.h"
 #include "oracle/attention_ops.h"
+#include "oracle/expected_attention.h"
 #include "oracle/rounding.h"
 
 namespace tidekv::conformance {
@@ -37,6 +38,28 @@ class Attention : public BackendTest {
     EXPECT_TRUE(within_bounds(device_.score_keys(made.q, made.kv, lse, all),
                               oracle::score_keys(made.q, made.kv, lse, all)))
         << what;
+  }
+
+  // Moments of rows at positions 5, 6, ..., taken up to each of `ends` in turn.
+  HostTensor moments_of(const HostTensor& q, const HostTensor& freq,
+                        const std::vector<std::int64_t>& ends) {
+    const std::int64_t dim = 2 * freq.cols();
+    const DeviceTensor moments = device_.garbage(DType::kF32, q.cols() / dim * (dim + 1), dim);
+    const DeviceTensor angles = device_.garbage(DType::kF32, q.rows(), dim);
+    const DeviceTensor rows = device_.put(q);
+    backend().rope_angles(device_.put(freq).view, Position{5}, angles.view);
+    std::int64_t begin = 0;
+    for (const std::int64_t end : ends) {
+      backend().observe_queries(rows.view.rows_at(begin, end - begin),
+                                angles.view.rows_at(begin, end - begin), begin, moments.view);
+      begin = end;
+    }
+    return device_.get(moments.view);
+  }
+  static Expected exactly(const HostTensor& got) {
+    Expected exact(got.rows(), got.cols());
+    exact.value = got.values();
+    return exact;
   }
 
   static std::int64_t shortest_head(const Kv& kv) {
@@ -84,6 +107,43 @@ TEST_P(Attention, DirectionsAreWithinRoundingOverAnyRange) {
         EXPECT_TRUE(within_bounds(device_.get(scores.view),
                                   oracle::score_directions(made.kv, exact, range)))
             << "head_dim " << head_dim;
+      }
+    }
+  }
+}
+
+// Rows come in two parts, as chunks do.
+TEST_P(Attention, ExpectedAttentionIsWithinRounding) {
+  for (const DType dtype : {DType::kBF16, DType::kF32}) {
+    for (const std::int64_t head_dim : {2, 64, 90, 128, 256}) {
+      SCOPED_TRACE(head_dim);
+      const AttentionCase made =
+          attention_case(random_, dtype, {2, 2, head_dim}, {300, 290}, 60, Inputs::kPlain);
+      const HostTensor freq = inverse_frequencies(head_dim);
+      const HostTensor got = moments_of(made.q, freq, {17, 60});
+      const Position first{5};
+      Expected moments = oracle::query_moments(made.q, freq, first);
+      EXPECT_TRUE(within_bounds(got, moments));
+      moments = exactly(got);
+
+      const Backend::PositionsAhead ahead{Position{65}, 512};
+      const DeviceTensor expected = device_.garbage(DType::kF32, got.rows(), head_dim);
+      backend().expect_queries(device_.put(got).view, 60, device_.put(freq).view, ahead,
+                               expected.view);
+      const HostTensor queries = device_.get(expected.view);
+      EXPECT_TRUE(within_bounds(queries, oracle::expect_queries(moments, 60, freq, ahead)));
+
+      const KeyRange all{3, 280};
+      const DeviceKv cache = device_.put(made.kv);
+      const DeviceTensor lse = device_.garbage(DType::kF32, 8, 1);
+      backend().expected_lse(cache.view(), expected.view, all, lse.view);
+      EXPECT_TRUE(within_bounds(device_.get(lse.view),
+                                oracle::expected_lse(made.kv, exactly(queries), all)));
+      for (const KeyRange range : {all, KeyRange{3, 4}, KeyRange{100, 277}}) {
+        const DeviceTensor scores = device_.garbage(DType::kF32, 2, range.len());
+        backend().score_expected(cache.view(), expected.view, lse.view, range, scores.view);
+        EXPECT_TRUE(within_bounds(device_.get(scores.view),
+                                  oracle::score_expected(made.kv, exactly(queries), all, range)));
       }
     }
   }

@@ -51,9 +51,30 @@ void append_rows(Device& device, const AttentionCase& layer, std::int64_t begin,
   kv.advance(count);
 }
 
+// Rows of q stand at positions first, first + 1, ...
+void observe(Device& device, const HostTensor& q, std::int64_t first,
+             const ObservedQueries& observed) {
+  const std::int64_t begin = std::max(observed.first, first);
+  const std::int64_t count = first + q.rows() - begin;
+  if (observed.moments.rows() == 0 || count <= 0) {
+    return;
+  }
+  const DeviceTensor angles = device.garbage(DType::kF32, count, observed.moments.cols());
+  device.backend().rope_angles(observed.inverse_freq, Position{static_cast<std::int32_t>(begin)},
+                               angles.view);
+  device.backend().observe_queries(device.put(q.rows_at(begin - first, count)).view, angles.view,
+                                   begin - observed.first, observed.moments);
+}
+
 ActiveLayer fill_active(Device& device, CacheManager& cache, const AttentionCase& layer,
-                        std::int64_t window_len) {
-  auto opened = cache.open_active(window_len, layer.q.cols(), /*grows=*/false);
+                        const ScoreRecipe& recipe, DeviceView inverse_freq) {
+  const std::int64_t window_len = recipe.window_len;
+  auto opened = cache.open_active({.q_dim = layer.q.cols(),
+                                   .window_len = window_len,
+                                   .moments = recipe.observes_all(),
+                                   .first = recipe.num_sinks,
+                                   .inverse_freq = inverse_freq},
+                                  /*grows=*/false);
   EXPECT_TRUE(opened.ok());
   ActiveLayer active = std::move(opened).value();
   append_rows(device, layer, 0, layer.q.rows(), active.kv());
@@ -63,6 +84,7 @@ ActiveLayer fill_active(Device& device, CacheManager& cache, const AttentionCase
     device.backend().upload(newest.bytes(),
                             active.window_queries().rows_at(window_len - rows, rows));
   }
+  observe(device, layer.q, 0, active.observed());
   return active;
 }
 
@@ -124,12 +146,13 @@ std::vector<Kept> compress_prompt(Device& device, const Prompt& prompt, const Se
   std::vector<std::int64_t> budgets(prompt.layers.size());
   selector.layer_budgets(prompt.shape.prompt_len, budgets);
   std::vector<Kept> kept(prompt.layers.size());
+  const DeviceTensor freq = device.put(inverse_frequencies(prompt.shape.head_dim));
   ScoreCollector collector(device, kept);
   CacheManager cache(device.backend(), prompt.shape);
   Compressor compressor(device.backend(), recipe, prompt.shape.num_kv_heads * prompt.group,
                         key_block_len, &collector);
   for (std::size_t layer = 0; layer < kept.size(); ++layer) {
-    const ActiveLayer active = fill_active(device, cache, prompt.layers[layer], recipe.window_len);
+    const ActiveLayer active = fill_active(device, cache, prompt.layers[layer], recipe, freq.view);
     const Status status = compressor.compress_and_commit(active, budgets[layer], cache);
     EXPECT_TRUE(status.ok());
     const CompactLayer& committed = cache.layer(static_cast<std::int64_t>(layer));
@@ -153,9 +176,15 @@ void run_chunk(Device& device, const Prompt& prompt, Compressor& compressor,
     return;
   }
   const std::int64_t window_len = std::min(recipe.window_len, len);
-  auto opened = cache.open_active_over(
-      chunk.layer,
-      {.chunk_len = len, .end = chunk.end, .window_len = window_len, .q_dim = layer.q.cols()});
+  const DeviceTensor freq = device.put(inverse_frequencies(prompt.shape.head_dim));
+  auto opened = cache.open_active_over(chunk.layer,
+                                       {.chunk_len = len,
+                                        .end = chunk.end,
+                                        .wanted = {.q_dim = layer.q.cols(),
+                                                   .window_len = window_len,
+                                                   .moments = recipe.observes_all(),
+                                                   .first = std::max(recipe.num_sinks, chunk.begin),
+                                                   .inverse_freq = freq.view}});
   ASSERT_TRUE(opened.ok());
   ActiveLayer active = std::move(opened).value();
   append_rows(device, layer, chunk.begin, chunk.end, active.kv());
@@ -163,7 +192,8 @@ void run_chunk(Device& device, const Prompt& prompt, Compressor& compressor,
     const HostTensor newest = layer.q.rows_at(active.window_begin(), window_len);
     device.backend().upload(newest.bytes(), active.window_queries());
   }
-  const CutRows rows{active.kv().view(), active.window_queries(),
+  observe(device, layer.q.rows_at(chunk.begin, len), chunk.begin, active.observed());
+  const CutRows rows{active.kv().view(), active.window_queries(), active.observed(),
                      recipe.even_share < 1 && !before.keeps_all()};
   const Result<Retained> slots = compressor.select(rows, budget, chunk.layer, cache.cut_lens());
   ASSERT_TRUE(slots.ok());

@@ -198,6 +198,14 @@ testing::AssertionResult within_bounds(const HostTensor& got, const Expected& wa
          << ", exactly " << wanted.value[at] << ", allowed error " << wanted.bound[at];
 }
 
+HostTensor inverse_frequencies(std::int64_t head_dim) {
+  HostTensor freq(DType::kF32, 1, head_dim / 2);
+  for (std::int64_t i = 0; i < freq.cols(); ++i) {
+    freq.set(0, i, std::pow(1e4, -2.0 * static_cast<double>(i) / static_cast<double>(head_dim)));
+  }
+  return freq;
+}
+
 testing::AssertionResult same_bits(const HostTensor& got, const HostTensor& wanted) {
   if (got.rows() != wanted.rows() || got.cols() != wanted.cols() || got.dtype() != wanted.dtype()) {
     return testing::AssertionFailure() << "different shapes or types";

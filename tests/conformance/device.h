@@ -79,6 +79,8 @@ class Device {
 
 // Every element within its bound of the exact value; a failure names the worst element.
 testing::AssertionResult within_bounds(const HostTensor& got, const Expected& wanted);
+// [1, head_dim / 2] f32, of rotary embedding with theta 10000.
+HostTensor inverse_frequencies(std::int64_t head_dim);
 // Equal byte for byte.
 testing::AssertionResult same_bits(const HostTensor& got, const HostTensor& wanted);
 

@@ -437,5 +437,30 @@ TEST_P(ThreadCounts, ChangeNoBitOfDirections) {
       "score_directions");
 }
 
+TEST_P(ThreadCounts, ChangeNoBitOfExpectedAttention) {
+  const AttentionCase made =
+      attention_case(random_, DType::kBF16, {3, 2, 64}, {900}, 200, Inputs::kOutliers);
+  const HostTensor freq = inverse_frequencies(64);
+  expect_same(
+      [&](Device& device) {
+        const DeviceKv cache = device.put(made.kv);
+        const DeviceTensor on_device = device.put(freq);
+        const DeviceTensor angles = device.garbage(DType::kF32, 200, 64);
+        const DeviceTensor moments = device.garbage(DType::kF32, 6 * 65, 64);
+        const DeviceTensor expected = device.garbage(DType::kF32, 6 * 65, 64);
+        const DeviceTensor lse = device.garbage(DType::kF32, 12, 1);
+        const DeviceTensor scores = device.garbage(DType::kF32, 3, 900);
+        Backend& backend = device.backend();
+        backend.rope_angles(on_device.view, Position{0}, angles.view);
+        backend.observe_queries(device.put(made.q).view, angles.view, 0, moments.view);
+        backend.expect_queries(moments.view, 200, on_device.view, {Position{200}, 512},
+                               expected.view);
+        backend.expected_lse(cache.view(), expected.view, {0, 900}, lse.view);
+        backend.score_expected(cache.view(), expected.view, lse.view, {0, 900}, scores.view);
+        return device.get(scores.view);
+      },
+      "score_expected");
+}
+
 }  // namespace
 }  // namespace tidekv::conformance

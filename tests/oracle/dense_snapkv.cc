@@ -6,10 +6,13 @@
 #include <limits>
 #include <numeric>
 
+#include "oracle/expected_attention.h"
 #include "oracle/rounding.h"
 
 namespace tidekv::oracle {
 namespace {
+
+constexpr std::int64_t kPositionsAhead = 512;
 
 // A score of every prefix key and its error bound.
 struct Scores {
@@ -181,6 +184,26 @@ DenseSelection dense_knorm(const Kv& kv, const DenseSnapKvOptions& options) {
 DenseSelection dense_key_difference(const Kv& kv, const DenseSnapKvOptions& options) {
   const std::int64_t prefix_len = kv.heads.front().len - options.num_recent;
   return selection_of(score_directions(kv, mean_directions(kv), {0, prefix_len}), kv, options);
+}
+
+DenseSelection dense_expected_attention(const HostTensor& q, const HostTensor& inverse_freq,
+                                        Position first, const Kv& kv,
+                                        const DenseSnapKvOptions& options) {
+  const std::int64_t prefix_len = kv.heads.front().len - options.num_recent;
+  const Position ahead{static_cast<std::int32_t>(index_of(first) + q.rows())};
+  const Expected queries = expect_queries(query_moments(q, inverse_freq, first), q.rows(),
+                                          inverse_freq, {ahead, kPositionsAhead});
+  // Sinks are no candidates, and have no part in the sum.
+  const Expected candidates =
+      score_expected(kv, queries, {options.num_sinks, prefix_len}, {options.num_sinks, prefix_len});
+  Expected scores(candidates.rows, prefix_len);
+  for (std::int64_t head = 0; head < candidates.rows; ++head) {
+    for (std::int64_t key = 0; key < candidates.cols; ++key) {
+      const std::size_t from = candidates.index(head, key);
+      scores.set(head, options.num_sinks + key, candidates.value[from], candidates.bound[from]);
+    }
+  }
+  return selection_of(scores, kv, options);
 }
 
 bool explained_by_rounding(const DenseSelection& wanted, std::size_t head,

@@ -35,6 +35,12 @@ DenseSelection dense_knorm(const Kv& kv, const DenseSnapKvOptions& options);
 // The same for keys scored by how little they point where their mean does (KeyDiff).
 DenseSelection dense_key_difference(const Kv& kv, const DenseSnapKvOptions& options);
 
+// The same for keys scored by the attention to expect of queries like q [rows, q_heads * D], at
+// positions first, first + 1, ...
+DenseSelection dense_expected_attention(const HostTensor& q, const HostTensor& inverse_freq,
+                                        Position first, const Kv& kv,
+                                        const DenseSnapKvOptions& options);
+
 // True where `retained` (ascending) is the oracle's choice for this head but for swaps of
 // candidates whose scores rounding cannot tell apart.
 bool explained_by_rounding(const DenseSelection& wanted, std::size_t head,

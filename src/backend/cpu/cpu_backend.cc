@@ -111,6 +111,22 @@ class CpuBackend final : public Backend {
   void do_gather_rows(const KvView& from, const HeadLists& slots, const KvView& to) override {
     cpu::gather_rows(context(), from, slots, to);
   }
+  void do_observe_queries(DeviceView q, DeviceView angles, std::int64_t num_before,
+                          DeviceView moments) override {
+    cpu::observe_queries(context(), q, angles, num_before, moments);
+  }
+  void do_expect_queries(DeviceView moments, std::int64_t num_observed, DeviceView inverse_freq,
+                         const PositionsAhead& ahead, DeviceView expected) override {
+    cpu::expect_queries(context(), moments, num_observed, inverse_freq, ahead, expected);
+  }
+  void do_expected_lse(const KvView& kv, DeviceView expected, KeyRange range,
+                       DeviceView lse) override {
+    cpu::expected_lse(context(), kv, expected, range, lse);
+  }
+  void do_score_expected(const KvView& kv, DeviceView expected, DeviceView lse, KeyRange range,
+                         DeviceView scores) override {
+    cpu::score_expected(context(), kv, expected, lse, range, scores);
+  }
   void do_mean_directions(const KvView& kv, DeviceView anchors) override {
     cpu::mean_directions(context(), kv, anchors);
   }

@@ -14,22 +14,22 @@ constexpr std::int64_t kTileKeys = 256;
 constexpr float kLeastDivisor = 1e-12F;
 constexpr float kLeastLength = 1e-8F;
 
-// Sum of squares. Eight sums side by side, added up in pairs: the same for every backend.
-float sum_of_squares(const Kernels& kernels, DeviceView keys, std::int64_t slot) {
+}  // namespace
+
+// Eight sums side by side, added up in pairs: the same for every instruction set.
+float sum_of_squares(const Kernels& kernels, DeviceView rows, std::int64_t row) {
   constexpr std::int64_t kSums = 8;
   float wide[kPiece];
   float sums[kSums] = {};
-  for (std::int64_t col = 0; col < keys.cols(); col += kPiece) {
-    const std::int64_t count = std::min(kPiece, keys.cols() - col);
-    kernels.widen(address(keys, slot, col), element_of(keys.dtype()), count, wide);
+  for (std::int64_t col = 0; col < rows.cols(); col += kPiece) {
+    const std::int64_t count = std::min(kPiece, rows.cols() - col);
+    kernels.widen(address(rows, row, col), element_of(rows.dtype()), count, wide);
     for (std::int64_t i = 0; i < count; ++i) {
       sums[i % kSums] += wide[i] * wide[i];
     }
   }
   return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
 }
-
-}  // namespace
 
 void score_key_norms(const Context& context, const KvView& kv, KeyRange range, DeviceView scores) {
   for (std::int64_t h = 0; h < kv.num_kv_heads(); ++h) {

@@ -133,10 +133,22 @@ void score_keys(const Context& context, DeviceView q, const KvView& kv, DeviceVi
 void attend_row_by_row(const Context& context, DeviceView q, const KvView& kv);
 
 // key_scores.cc
+float sum_of_squares(const Kernels& kernels, DeviceView rows, std::int64_t row);
 void score_key_norms(const Context& context, const KvView& kv, KeyRange range, DeviceView scores);
 void mean_directions(const Context& context, const KvView& kv, DeviceView anchors);
 void score_directions(const Context& context, const KvView& kv, DeviceView anchors, KeyRange range,
                       DeviceView scores);
+
+// expected_attention.cc
+void observe_queries(const Context& context, DeviceView q, DeviceView angles,
+                     std::int64_t num_before, DeviceView moments);
+void expect_queries(const Context& context, DeviceView moments, std::int64_t num_observed,
+                    DeviceView inverse_freq, const Backend::PositionsAhead& ahead,
+                    DeviceView expected);
+void expected_lse(const Context& context, const KvView& kv, DeviceView expected, KeyRange range,
+                  DeviceView lse);
+void score_expected(const Context& context, const KvView& kv, DeviceView expected, DeviceView lse,
+                    KeyRange range, DeviceView scores);
 
 // selection.cc
 void pool_scores(const Context& context, DeviceView weights, const PoolRecipe& recipe,

@@ -55,6 +55,11 @@ class DryRunBackend final : public Backend {
   void do_topk_take(const TopKState&, const Mandatory&, DeviceView) override {}
   void do_gather_rows(const KvView&, const HeadLists&, const KvView&) override {}
   void do_mean_directions(const KvView&, DeviceView) override {}
+  void do_observe_queries(DeviceView, DeviceView, std::int64_t, DeviceView) override {}
+  void do_expect_queries(DeviceView, std::int64_t, DeviceView, const PositionsAhead&,
+                         DeviceView) override {}
+  void do_expected_lse(const KvView&, DeviceView, KeyRange, DeviceView) override {}
+  void do_score_expected(const KvView&, DeviceView, DeviceView, KeyRange, DeviceView) override {}
   void do_score_directions(const KvView&, DeviceView, KeyRange, DeviceView) override {}
   void do_slots_to_positions(const HeadLists&, Position, const HeadLists&) override {}
   void do_keep_rows(const HeadLists&, const KvView&) override {}

@@ -5,7 +5,7 @@
 namespace tidekv {
 namespace {
 
-constexpr std::array<SelectorEntry, 9> kSelectors = {{
+constexpr std::array<SelectorEntry, 10> kSelectors = {{
     {"snapkv", "snap", create_snapkv_selector},
     {"pyramidkv", "pyramid", create_pyramidkv_selector},
     {"adakv", "ada", create_adakv_selector},
@@ -14,6 +14,7 @@ constexpr std::array<SelectorEntry, 9> kSelectors = {{
     {"tova", "tova", create_tova_selector},
     {"knorm", "knorm", create_knorm_selector},
     {"key-difference", "keydiff", create_key_difference_selector},
+    {"expected-attention", "expected", create_expected_attention_selector, 4},
     {"full", "", create_full_selector},
 }};
 

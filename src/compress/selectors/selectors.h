@@ -9,6 +9,7 @@ namespace tidekv {
 
 std::unique_ptr<Selector> create_adakv_selector(const SelectorOptions& options);
 std::unique_ptr<Selector> create_chunkkv_selector(const SelectorOptions& options);
+std::unique_ptr<Selector> create_expected_attention_selector(const SelectorOptions& options);
 std::unique_ptr<Selector> create_full_selector(const SelectorOptions& options);
 std::unique_ptr<Selector> create_key_difference_selector(const SelectorOptions& options);
 std::unique_ptr<Selector> create_knorm_selector(const SelectorOptions& options);
