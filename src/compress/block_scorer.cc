@@ -56,7 +56,7 @@ Result<BlockScorer> BlockScorer::open(Backend& backend, const ScoreRecipe& recip
   scorer.candidates_ = scorer.candidates_of(0);
   scorer.block_len_ =
       std::min(round_up(options.key_block_len, recipe.unit_len), scorer.candidates_.len());
-  TIDEKV_TRY(scorer.open_scratch(num_heads, options.num_q_heads, scorer.candidates_.end));
+  TIDEKV_TRY(scorer.open_scratch(num_heads, options.num_q_heads, scorer.pooled_end()));
   scorer.prepare();
   return scorer;
 }
@@ -81,6 +81,10 @@ Status BlockScorer::open_scratch(std::int64_t num_kv_heads, std::int64_t num_q_h
   }
   TIDEKV_ASSIGN(scores_, scratch(*backend_, num_kv_heads, block_len_));
   return Ok{};
+}
+
+std::int64_t BlockScorer::pooled_end() const {
+  return std::max(candidates_.end, kv_.heads.front().len - recipe_.window_len);
 }
 
 KeyRange BlockScorer::candidates_of(std::size_t head) const {
@@ -144,10 +148,10 @@ void BlockScorer::score_by_attention(const KeyRange& wanted, DeviceView scores) 
   // Sinks are retained anyway and are no candidates; they still pool into their neighbours.
   const std::int64_t halo = recipe_.pool.kernel_len / 2;
   const KeyRange scored{std::max<std::int64_t>(0, wanted.begin - halo),
-                        std::min(candidates_.end, wanted.end + halo)};
+                        std::min(pooled_end(), wanted.end + halo)};
   const DeviceView weights = weights_.cols(scored.len());
   backend_->score_keys(queries_, kv_, lse_.cols(queries_.rows()), scored, weights);
-  backend_->pool_scores(weights, recipe_.pool, {scored, wanted, candidates_.end, queries_.rows()},
+  backend_->pool_scores(weights, recipe_.pool, {scored, wanted, pooled_end(), queries_.rows()},
                         raw_.cols(scored.len()), scores);
 }
 

@@ -67,6 +67,8 @@ class BlockScorer {
   Status open_scratch(std::int64_t num_kv_heads, std::int64_t num_q_heads, std::int64_t most_end);
   // What does not depend on the block: pass 1, or the mean direction.
   void prepare();
+  // Neighbours pool up to the window, even those that are retained anyway.
+  std::int64_t pooled_end() const;
   void score_by_attention(const KeyRange& wanted, DeviceView scores);
 
   Backend* backend_ = nullptr;

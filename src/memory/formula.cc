@@ -94,7 +94,8 @@ std::int64_t scoring_bytes(const FormulaInput& in, std::int64_t budget, const Cu
   const std::int64_t block = std::min(whole_units, candidates);
   const std::int64_t heads = cut.heads_differ ? 1 : in.num_kv_heads;
   const std::int64_t q_heads = heads * (in.num_q_heads / in.num_kv_heads);
-  const std::int64_t scored = std::min(block + 2 * (in.kernel_len / 2), end);
+  const std::int64_t pooled_end = cut.heads_differ ? end : cut.rows - in.window_len;
+  const std::int64_t scored = std::min(block + 2 * (in.kernel_len / 2), pooled_end);
   const std::int64_t lse = 2 * q_heads * cut.queries;
   const std::int64_t weights = q_heads * cut.queries * scored;
   const std::int64_t raw = cut.queries > 0 ? heads * scored : 0;
