@@ -77,11 +77,12 @@ json short_prompt(int number) {
 
 TEST_F(CliSweep, GivesWhatRunGives) {
   const json line = example(0);
-  const json swept = sweep_json({line}, {"--method", "tidekv-snap,snapkv,adakv,full", "--budget",
-                                         "128,256", "-n", "8", "--digest"});
+  const json swept =
+      sweep_json({line}, {"--method", "tidekv-snap,snapkv,block-snap,adakv,full,keydiff",
+                          "--budget", "128,256", "-n", "8", "--digest"});
   EXPECT_EQ(swept.at("complete"), true);
   const json& targets = swept.at("prompts").at(0).at("targets");
-  ASSERT_EQ(targets.size(), 7U);
+  ASSERT_EQ(targets.size(), 11U);
   write_file(path("in"), line.at("prompt").get<std::string>());
   for (const json& target : targets) {
     const std::string budget = std::to_string(target.at("budget").get<int>());
@@ -244,8 +245,6 @@ TEST_F(CliSweep, RefusesFlagsThatMakeNoSweep) {
     return outcome.err;
   };
   EXPECT_THAT(usage_error({"--method", "full,half"}), HasSubstr("'half' is not one of"));
-  EXPECT_THAT(usage_error({"--method", "snapkv,keydiff"}),
-              HasSubstr("line 1: --method keydiff runs chunk-major and cannot share a prefill"));
   EXPECT_THAT(usage_error({"--budget", "8x"}), HasSubstr("'8x' is not a whole number"));
   EXPECT_THAT(usage_error({"--budget", "8"}), HasSubstr("line 1: --window 32"));
   EXPECT_THAT(usage_error({"--method", "snapkv,tova", "--budget", "40-1000"}),

@@ -188,6 +188,21 @@ TEST_F(Sweep, RefusesTargetsThatNoRequestCouldHave) {
   EXPECT_NE(refusal(wrong).message.find("at most 1000"), std::string::npos);
 }
 
+TEST_F(Sweep, OfOneMethodMayTakeEachChunkThroughAllLayers) {
+  for (const char* method : {"block-snap", "full-chunked", "keydiff", "streaming-llm"}) {
+    SweepRequest one = request();
+    one.targets = {{method, 64}};
+    EXPECT_FALSE(can_share_prefill(method));
+    expect_what_requests_give(one);
+    const SweepPlan plan = engine_.plan_sweep(one.prefill, one.targets, 200).value();
+    const SweepReport report = sweep(one);
+    EXPECT_EQ(report.memory.peak_bytes, plan.memory.peak_bytes) << method;
+    EXPECT_EQ(plan.memory.peak_bytes, plan.alone[0].memory.peak_bytes) << method;
+  }
+  EXPECT_TRUE(can_share_prefill("snapkv"));
+  EXPECT_FALSE(can_share_prefill("half"));
+}
+
 TEST_F(Sweep, StopsWithinAChunkAndWithinAToken) {
   SweepRequest stopped = request();
   std::atomic<bool> cancel = false;

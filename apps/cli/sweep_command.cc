@@ -33,7 +33,7 @@ constexpr const char* kFooter =
     "{\"messages\": [{\"role\": ROLE, \"content\": TEXT}, ...]}; if you like with \"id\", with\n"
     "\"prefix\" (the answer's beginning) and with \"answer\" (what a right one says).\n"
     "Methods and budgets that choose the same tokens share a cache. Methods that take each chunk\n"
-    "through all layers cannot take part.";
+    "through all layers cannot share a prefill: each has one of its own, with every budget.";
 
 class SweepCommand final : public Command {
  public:
@@ -43,9 +43,13 @@ class SweepCommand final : public Command {
  private:
   Status check() const;
   std::vector<SweepTarget> targets() const;
+  std::vector<SweepTarget> targets_of(const PrefillGroup& group) const;
   Status check_plans(const Engine& engine, const std::vector<SweepPrompt>& prompts,
                      ProgressLine& progress) const;
   void say(const std::string& what, ProgressLine& progress) const;
+  Result<SweepReport> run_prefill(const Engine& engine, const SweepPrompt& prompt,
+                                  const PrefillGroup& group, const std::string& what,
+                                  ProgressLine& progress) const;
   Result<SweepReport> run_prompt(const Engine& engine, const SweepPrompt& prompt,
                                  const SweepResults& so_far, ProgressLine& progress) const;
   Status run_all(const Engine& engine, const std::vector<SweepPrompt>& prompts,
@@ -119,6 +123,15 @@ std::vector<SweepTarget> SweepCommand::targets() const {
   return all;
 }
 
+std::vector<SweepTarget> SweepCommand::targets_of(const PrefillGroup& group) const {
+  const std::vector<SweepTarget> all = targets();
+  std::vector<SweepTarget> some;
+  for (const std::size_t target : group) {
+    some.push_back(all[target]);
+  }
+  return some;
+}
+
 void SweepCommand::say(const std::string& what, ProgressLine& progress) const {
   const auto elapsed = std::chrono::steady_clock::now() - start_;
   progress.show(std::chrono::duration<double>(elapsed).count(), what);
@@ -132,14 +145,16 @@ Status SweepCommand::check_plans(const Engine& engine, const std::vector<SweepPr
       continue;
     }
     say(fmt::format("planning: {}", printable(prompt.where)), progress);
-    const Result<SweepPlan> plan =
-        engine.plan_sweep(prefill_, targets(), static_cast<std::int64_t>(prompt.tokens.size()));
-    if (!plan.ok()) {
-      return Error{plan.error().code, prompt.where + ": " + plan.error().message};
-    }
-    if (!plan.value().fits) {
-      const Error error = does_not_fit(plan.value(), prefill_.memory_limit_bytes);
-      return Error{error.code, prompt.where + ": " + error.message};
+    for (const PrefillGroup& group : prefill_groups(targets())) {
+      const Result<SweepPlan> plan = engine.plan_sweep(
+          prefill_, targets_of(group), static_cast<std::int64_t>(prompt.tokens.size()));
+      if (!plan.ok()) {
+        return Error{plan.error().code, prompt.where + ": " + plan.error().message};
+      }
+      if (!plan.value().fits) {
+        const Error error = does_not_fit(plan.value(), prefill_.memory_limit_bytes);
+        return Error{error.code, prompt.where + ": " + error.message};
+      }
     }
   }
   progress.finish();
@@ -149,19 +164,34 @@ Status SweepCommand::check_plans(const Engine& engine, const std::vector<SweepPr
 Result<SweepReport> SweepCommand::run_prompt(const Engine& engine, const SweepPrompt& prompt,
                                              const SweepResults& so_far,
                                              ProgressLine& progress) const {
+  const std::vector<PrefillGroup> groups = prefill_groups(so_far.targets);
+  std::vector<SweepReport> parts;
+  for (const PrefillGroup& group : groups) {
+    std::string what =
+        fmt::format("prompt {} of {}, ", so_far.prompts.size() + 1, so_far.num_prompts);
+    if (groups.size() > 1) {
+      what += fmt::format("prefill {} of {}, ", parts.size() + 1, groups.size());
+    }
+    TIDEKV_ASSIGN(SweepReport part, run_prefill(engine, prompt, group, what, progress));
+    parts.push_back(std::move(part));
+  }
+  return joined(groups, std::move(parts));
+}
+
+Result<SweepReport> SweepCommand::run_prefill(const Engine& engine, const SweepPrompt& prompt,
+                                              const PrefillGroup& group, const std::string& what,
+                                              ProgressLine& progress) const {
   SweepRequest request;
   request.prompt = prompt.tokens;
   request.prefill = prefill_;
-  request.targets = so_far.targets;
+  request.targets = targets_of(group);
   request.sampling = sampling_.options;
   request.ignore_eos = sampling_.ignore_eos;
   request.digests = digests_;
-  const std::string number =
-      fmt::format("prompt {} of {}, ", so_far.prompts.size() + 1, so_far.num_prompts);
   Callbacks callbacks;
-  callbacks.on_progress = [&](const Progress& now) { say(number + progress_text(now), progress); };
+  callbacks.on_progress = [&](const Progress& now) { say(what + progress_text(now), progress); };
   callbacks.on_cache = [&](std::size_t index, std::size_t count) {
-    say(fmt::format("{}generation: cache {} of {}", number, index + 1, count), progress);
+    say(fmt::format("{}generation: cache {} of {}", what, index + 1, count), progress);
   };
   callbacks.cancel = stop_flag();
   return engine.sweep(request, callbacks);
@@ -203,6 +233,7 @@ Result<int> SweepCommand::execute() {
   results.model = engine.model().path;
   results.backend = engine.model().backend;
   results.targets = targets();
+  results.num_prefills = prefill_groups(results.targets).size();
   results.num_prompts = prompts.size();
   StdoutText out;
   catch_interrupts();

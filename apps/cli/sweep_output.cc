@@ -152,8 +152,13 @@ std::string closing_line(const SweepResults& results) {
   if (!results.complete()) {
     return fmt::format("\nincomplete: {} of {} prompts ran\n", grouped(done), grouped(total));
   }
-  return fmt::format("\n{} prompt{}, prefilled once for all; peak of the sweep {}\n",
-                     grouped(total), total == 1 ? "" : "s", in_units(peak));
+  const std::string prefills =
+      results.num_prefills == 1
+          ? "prefilled once for all"
+          : fmt::format("each prefilled {} times: methods that cannot share one have their own",
+                        results.num_prefills);
+  return fmt::format("\n{} prompt{}, {}; peak of the sweep {}\n", grouped(total),
+                     total == 1 ? "" : "s", prefills, in_units(peak));
 }
 
 std::string markdown_text(const SweepResults& results) {
@@ -161,8 +166,7 @@ std::string markdown_text(const SweepResults& results) {
   if (results.num_scored() > 0) {
     rows.front().insert(rows.front().end(), {"right", "share", "95 % interval"});
   }
-  rows.front().insert(rows.front().end(),
-                      {"kept a layer", "peak alone", "prefill, shared", "decode t/s"});
+  rows.front().insert(rows.front().end(), {"kept a layer", "peak alone", "prefill", "decode t/s"});
   for (std::size_t i = 0; i < results.targets.size(); ++i) {
     rows.push_back(target_row(results, i));
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace tidekv::cli {
 namespace {
@@ -42,6 +43,53 @@ Interval wilson_interval(std::int64_t right, std::int64_t count) {
   return {std::max(0.0, (centre - spread) * scale), std::min(100.0, (centre + spread) * scale)};
 }
 
+std::vector<PrefillGroup> prefill_groups(const std::vector<SweepTarget>& targets) {
+  std::vector<PrefillGroup> groups(1);  // the first is of those that share
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    if (can_share_prefill(targets[i].method)) {
+      groups.front().push_back(i);
+    } else {
+      groups.push_back({i});
+    }
+  }
+  if (groups.front().empty()) {
+    groups.erase(groups.begin());
+  }
+  return groups;
+}
+
+SweepReport joined(const std::vector<PrefillGroup>& groups, std::vector<SweepReport> parts) {
+  std::size_t num_targets = 0;
+  for (const PrefillGroup& group : groups) {
+    num_targets += group.size();
+  }
+  SweepReport whole = parts.front();
+  whole.targets.resize(num_targets);
+  whole.plan.alone.resize(num_targets);
+  whole.plan.cache_of.resize(num_targets);
+  whole.plan.num_caches = 0;
+  whole.prefill_seconds = 0;
+  whole.compress_seconds = 0;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    SweepReport& part = parts[g];
+    for (std::size_t i = 0; i < groups[g].size(); ++i) {
+      const std::size_t target = groups[g][i];
+      whole.targets[target] = std::move(part.targets[i]);
+      whole.plan.alone[target] = std::move(part.plan.alone[i]);
+      whole.plan.cache_of[target] = whole.plan.num_caches + part.plan.cache_of[i];
+    }
+    whole.plan.num_caches += part.plan.num_caches;
+    whole.prefill_seconds += part.prefill_seconds;
+    whole.compress_seconds += part.compress_seconds;
+    whole.process_peak_bytes = std::max(whole.process_peak_bytes, part.process_peak_bytes);
+    if (part.memory.peak_bytes > whole.memory.peak_bytes) {
+      whole.memory = part.memory;
+      whole.plan.memory = part.plan.memory;
+    }
+  }
+  return whole;
+}
+
 TargetSummary summary_of(const SweepResults& results, std::size_t target) {
   TargetSummary summary;
   const auto count = static_cast<double>(std::max<std::size_t>(results.prompts.size(), 1));
@@ -51,7 +99,7 @@ TargetSummary summary_of(const SweepResults& results, std::size_t target) {
     summary.kept += mean_kept(report.layers) / count;
     summary.alone_peak_bytes =
         std::max(summary.alone_peak_bytes, prompt.report.plan.alone[target].memory.peak_bytes);
-    summary.prefill_seconds += prompt.report.prefill_seconds / count;
+    summary.prefill_seconds += report.prefill_seconds / count;
     summary.decode_tokens +=
         static_cast<double>(std::max<std::int64_t>(report.generated_tokens - 1, 0));
     summary.decode_seconds += report.decode_seconds;

@@ -15,7 +15,10 @@
 
 namespace tidekv {
 
-// Any method that chooses at a layer's end: delayed and matched ones retain the same, and `full`.
+// Whether a method can share a prefill: if it chooses at a layer's end, as delayed and matched ones
+// do, which retain the same, and `full`. Others sweep alone. False for a name no method has.
+bool can_share_prefill(const std::string& method);
+
 struct SweepTarget {
   std::string method = "tidekv-snap";
   std::int64_t budget = 4096;
@@ -45,6 +48,7 @@ struct SweepPlan {
 struct TargetReport : Generation {
   std::vector<LayerRetention> layers;
   std::vector<LayerDigest> digests;  // if asked
+  double prefill_seconds = 0;        // of the prefill it had a share in
 };
 
 struct SweepReport {

@@ -105,6 +105,7 @@ Json target_json(const SweepPlan& plan, const TargetReport& report, std::size_t 
                {"alone_peak_bytes", alone.memory.peak_bytes},
                {"alone_final_cache_bytes", alone.memory.final_cache_bytes},
                {"alone_transient_bytes", alone.memory.transient_bytes},
+               {"prefill_seconds", report.prefill_seconds},
                {"layers", layers_json(report.layers)}};
   add_generation(report, json);
   if (!report.digests.empty()) {

@@ -43,11 +43,12 @@ Status check_targets(std::span<const SweepTarget> targets) {
 }
 
 Result<ResolvedRequest> resolve_target(const ModelContext& model, PrefillOptions options,
-                                       const SweepTarget& target, std::int64_t prompt_len) {
+                                       const SweepTarget& target, std::int64_t prompt_len,
+                                       bool alone) {
   options.method = target.method;
   options.budget = target.budget;
   TIDEKV_ASSIGN(ResolvedRequest request, resolve_request(model, options, prompt_len));
-  if (!request.session.method.chooses_at_layer_end()) {
+  if (!alone && !request.session.method.chooses_at_layer_end()) {
     return Error{ErrorCode::kInvalidArgument,
                  "--method " + target.method + " runs " +
                      std::string(request.session.method.schedule->name) +
@@ -97,7 +98,8 @@ Result<PlannedSweep> plan_sweep(const ModelContext& model, const PrefillOptions&
   SweepPlan& report = planned.report;
   std::vector<Choice> choices;
   for (const SweepTarget& target : targets) {
-    TIDEKV_ASSIGN(const ResolvedRequest alone, resolve_target(model, options, target, prompt_len));
+    TIDEKV_ASSIGN(const ResolvedRequest alone,
+                  resolve_target(model, options, target, prompt_len, targets.size() == 1));
     TIDEKV_ASSIGN(Plan plan, make_plan(model, alone, false));
     report.alone.push_back(std::move(plan.report));
     Choice choice = choice_of(alone.session);
@@ -108,7 +110,8 @@ Result<PlannedSweep> plan_sweep(const ModelContext& model, const PrefillOptions&
     }
     choices.push_back(std::move(choice));
     if (choices.size() == 1) {
-      planned.request = layer_major_request(alone, options);
+      const bool shares = alone.session.method.chooses_at_layer_end();
+      planned.request = shares ? layer_major_request(alone, options) : alone;
     } else {
       planned.request.session.more_caches.push_back(
           {alone.session.method.selector, alone.session.selector, nullptr});
@@ -126,6 +129,11 @@ Result<PlannedSweep> plan_sweep(const ModelContext& model, const PrefillOptions&
   report.fits =
       request.memory_limit_bytes == 0 || report.memory.peak_bytes <= request.memory_limit_bytes;
   return planned;
+}
+
+bool can_share_prefill(const std::string& method) {
+  const Result<Method> found = find_method(method);
+  return found.ok() && found.value().chooses_at_layer_end();
 }
 
 Error does_not_fit(const SweepPlan& plan, std::int64_t memory_limit_bytes) {

@@ -15,8 +15,8 @@ struct PlannedSweep {
   SweepPlan report;
 };
 
-// Checks every target as a request of its own, and that its method chooses at a layer's end. Errors
-// name the flag or the method.
+// Checks every target as a request of its own, and, if it is not the only one, that its method
+// chooses at a layer's end. Errors name the flag or the method.
 Result<PlannedSweep> plan_sweep(const ModelContext& model, const PrefillOptions& options,
                                 std::span<const SweepTarget> targets, std::int64_t prompt_len);
 

@@ -93,6 +93,7 @@ Result<SweepReport> run_sweep(const RunContext& context, const SweepRequest& req
   }
   for (const std::size_t cache : planned.report.cache_of) {
     report.targets.push_back(caches[cache]);
+    report.targets.back().prefill_seconds = report.prefill_seconds;
   }
   report.memory = memory_report(backend->accountant().peak(), final_cache_bytes(*session),
                                 backend->reserved_bytes());
