@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "backend/backend.h"
-#include "cache/layer_kv.h"
+#include "cache/active_layer.h"
 #include "model/config.h"
 #include "model/weights.h"
 
