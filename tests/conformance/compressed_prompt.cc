@@ -164,6 +164,30 @@ std::vector<Kept> compress_prompt(Device& device, const Prompt& prompt, const Se
 
 namespace {
 
+// The active layer over what the layer's cache holds, with the chunk and its queries.
+ActiveLayer fill_over(Device& device, const AttentionCase& layer, const ScoreRecipe& recipe,
+                      DeviceView inverse_freq, CacheManager& cache, const ChunkKept& chunk) {
+  const std::int64_t len = chunk.end - chunk.begin;
+  const std::int64_t window_len = std::min(recipe.window_len, len);
+  auto opened = cache.open_active_over(chunk.layer,
+                                       {.chunk_len = len,
+                                        .end = chunk.end,
+                                        .wanted = {.q_dim = layer.q.cols(),
+                                                   .window_len = window_len,
+                                                   .moments = recipe.observes_all(),
+                                                   .first = std::max(recipe.num_sinks, chunk.begin),
+                                                   .inverse_freq = inverse_freq}});
+  EXPECT_TRUE(opened.ok());
+  ActiveLayer active = std::move(opened).value();
+  append_rows(device, layer, chunk.begin, chunk.end, active.kv());
+  if (window_len > 0) {
+    const HostTensor newest = layer.q.rows_at(active.window_begin(), window_len);
+    device.backend().upload(newest.bytes(), active.window_queries());
+  }
+  observe(device, layer.q.rows_at(chunk.begin, len), chunk.begin, active.observed());
+  return active;
+}
+
 void run_chunk(Device& device, const Prompt& prompt, Compressor& compressor,
                const ScoreRecipe& recipe, std::int64_t budget, CacheManager& cache,
                const ChunkKept& chunk) {
@@ -175,24 +199,8 @@ void run_chunk(Device& device, const Prompt& prompt, Compressor& compressor,
     cache.count_appended(chunk.layer, len);
     return;
   }
-  const std::int64_t window_len = std::min(recipe.window_len, len);
   const DeviceTensor freq = device.put(inverse_frequencies(prompt.shape.head_dim));
-  auto opened = cache.open_active_over(chunk.layer,
-                                       {.chunk_len = len,
-                                        .end = chunk.end,
-                                        .wanted = {.q_dim = layer.q.cols(),
-                                                   .window_len = window_len,
-                                                   .moments = recipe.observes_all(),
-                                                   .first = std::max(recipe.num_sinks, chunk.begin),
-                                                   .inverse_freq = freq.view}});
-  ASSERT_TRUE(opened.ok());
-  ActiveLayer active = std::move(opened).value();
-  append_rows(device, layer, chunk.begin, chunk.end, active.kv());
-  if (window_len > 0) {
-    const HostTensor newest = layer.q.rows_at(active.window_begin(), window_len);
-    device.backend().upload(newest.bytes(), active.window_queries());
-  }
-  observe(device, layer.q.rows_at(chunk.begin, len), chunk.begin, active.observed());
+  const ActiveLayer active = fill_over(device, layer, recipe, freq.view, cache, chunk);
   const CutRows rows{active.kv().view(), active.window_queries(), active.observed(),
                      recipe.even_share < 1 && !before.keeps_all()};
   const Result<Retained> slots = compressor.select(rows, budget, chunk.layer, cache.cut_lens());

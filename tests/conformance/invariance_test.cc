@@ -438,6 +438,7 @@ TEST_P(ThreadCounts, ChangeNoBitOfDirections) {
 }
 
 TEST_P(ThreadCounts, ChangeNoBitOfExpectedAttention) {
+  constexpr std::int64_t kMomentRows = 6 * 65;  // of six query heads of 64
   const AttentionCase made =
       attention_case(random_, DType::kBF16, {3, 2, 64}, {900}, 200, Inputs::kOutliers);
   const HostTensor freq = inverse_frequencies(64);
@@ -446,8 +447,8 @@ TEST_P(ThreadCounts, ChangeNoBitOfExpectedAttention) {
         const DeviceKv cache = device.put(made.kv);
         const DeviceTensor on_device = device.put(freq);
         const DeviceTensor angles = device.garbage(DType::kF32, 200, 64);
-        const DeviceTensor moments = device.garbage(DType::kF32, 6 * 65, 64);
-        const DeviceTensor expected = device.garbage(DType::kF32, 6 * 65, 64);
+        const DeviceTensor moments = device.garbage(DType::kF32, kMomentRows, 64);
+        const DeviceTensor expected = device.garbage(DType::kF32, kMomentRows, 64);
         const DeviceTensor lse = device.garbage(DType::kF32, 12, 1);
         const DeviceTensor scores = device.garbage(DType::kF32, 3, 900);
         Backend& backend = device.backend();
