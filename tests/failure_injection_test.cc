@@ -70,10 +70,11 @@ void expect_every_device_allocation_may_fail(const Request& request) {
 }
 
 TEST(FailureInjection, EveryDeviceAllocationMayFail) {
-  for (const char* method : {"tidekv-snap", "block-ada", "keydiff"}) {
+  for (const char* method : {"tidekv-snap", "block-ada", "keydiff", "kivi-2"}) {
     SCOPED_TRACE(method);
     Request request = toy_request();
     request.prefill.method = method;
+    request.prefill.kv_residual_len = 64;
     expect_every_device_allocation_may_fail(request);
   }
 }
@@ -88,7 +89,8 @@ TEST(FailureInjection, EveryDeviceAllocationOfASweepMayFail) {
   request.prompt = one.prompt;
   request.prefill = one.prefill;
   request.sampling = one.sampling;
-  request.targets = {{"tidekv-snap", 64}, {"full", 64}, {"tova", 40}, {"pyramidkv", 140}};
+  request.targets = {
+      {"tidekv-snap", 64}, {"full", 64}, {"tova", 40}, {"pyramidkv", 140}, {"kivi-4", 64}};
   ASSERT_TRUE(run_sweep(context, request, {}).ok());
   std::int64_t failures = 0;
   for (bool ok = false; !ok; ++failures) {
@@ -133,7 +135,7 @@ void expect_every_operator_new_may_fail(const Request& request) {
 }
 
 TEST(FailureInjection, EveryOperatorNewOfARequestMayFail) {
-  for (const char* method : {"tidekv-snap", "keydiff"}) {
+  for (const char* method : {"tidekv-snap", "keydiff", "kivi-4"}) {
     SCOPED_TRACE(method);
     Request request = toy_request();
     request.prefill.method = method;

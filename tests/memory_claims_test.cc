@@ -87,6 +87,8 @@ TEST(MemoryClaims, LedgerEqualsFormula) {
             options.key_block_len = 77;
             options.num_sinks = 4;
             options.all_rows = new_tokens == 2;
+            options.kv_residual_len = budget == 64 ? 64 : 128;
+            options.kv_group_len = budget == 40 ? 16 : 0;
             options.compute_type = budget == 64 ? ComputeType::kF32 : ComputeType::kBF16;
             const PlanReport report = plan_of(shape, options, prompt_len);
             EXPECT_EQ(report.memory.peak_bytes, report.formula.closed_form_peak_bytes)
@@ -141,6 +143,27 @@ TEST(MemoryClaims, FinalCacheIsTheBudget) {
   for (const LayerRetention& layer : report.layers) {
     EXPECT_EQ(layer.kept, 4096);
     EXPECT_EQ(layer.total, 65536);
+  }
+}
+
+// At 2 bits in groups of 32, 16-bit scale and minimum: 3 bits an element, whatever the prompt.
+TEST(MemoryClaims, QuantisedCacheHoldsItsCodesAndScales) {
+  for (const std::int64_t bits : {2, 4}) {
+    PrefillOptions options;
+    options.method = "kivi-" + std::to_string(bits);
+    options.max_new_tokens = 1;
+    for (const std::int64_t prompt_len : {100, 4096, 65537}) {
+      const PlanReport report = plan_of("llama-3.1-8b", options, prompt_len, true);
+      const std::int64_t keys = prompt_len / 128 * 128;
+      const std::int64_t values = std::max<std::int64_t>(0, prompt_len - 128);
+      const std::int64_t elements = 32 * 8 * (keys + values) * 128;
+      EXPECT_EQ(peak_of(report, "packed_codes"), elements * bits / 8);
+      EXPECT_EQ(peak_of(report, "packed_scales"), elements / 32 * 4);
+      const std::int64_t rows = prompt_len - keys + std::min<std::int64_t>(prompt_len, 128);
+      EXPECT_EQ(report.memory.final_cache_bytes,
+                elements * bits / 8 + elements / 32 * 4 + 32 * 8 * rows * 128 * 2);
+      EXPECT_EQ(peak_of(report, "full_kv"), 2 * 8 * prompt_len * 128 * 2);  // one layer's
+    }
   }
 }
 

@@ -64,6 +64,8 @@ std::vector<std::string> smallest_of_each() {
                              "gated_matmul/m256/576x1536/bf16*",
                              "attend_decode/q1/k1024/d90*",
                              "attend/q512/k8192/d64h9kv3/bf16",
+                             "attend_quantised/q1/k1024/d64*2bit",
+                             "quantise_rows/*2bit*",
                              "window_lse*h9*bf16",
                              "score_keys*h9*bf16",
                              "pool_scores*h9",

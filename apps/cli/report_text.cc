@@ -71,6 +71,14 @@ void add_peak_rows(PlanTable& rows, const std::vector<PlanReport>& plans) {
              [](const PlanReport& plan) { return plan.memory.reserved_bytes; });
 }
 
+// "4 bits, groups of 32; newest 128 as they are".
+std::string quantised_text(const PlanReport& plan) {
+  return plan.kv_group_len == 0 ? std::string("-")
+                                : fmt::format("{} bits, groups of {}; newest {} as they are",
+                                              plan.layers.empty() ? 0 : plan.layers.front().bits,
+                                              plan.kv_group_len, grouped(plan.kv_residual_len));
+}
+
 // What the peak holds beside the weights, against the formula's terms.
 std::int64_t deviation_bytes(const PlanReport& plan) {
   return plan.memory.peak_bytes - plan.memory.weights_bytes - plan.formula.eq9_total_bytes;
@@ -159,6 +167,10 @@ std::string kept_text(const std::vector<LayerRetention>& layers, std::int64_t bu
   const std::int64_t total = layers.empty() ? 0 : layers.front().total;
   const bool all = std::all_of(layers.begin(), layers.end(),
                                [](const auto& layer) { return layer.kept == layer.total; });
+  if (all && layers.size() > 0 && layers.front().bits > 0) {
+    return fmt::format("kept all {} tokens a layer, older ones in {} bits", grouped(total),
+                       layers.front().bits);
+  }
   if (all) {
     return fmt::format("kept all {} tokens a layer ({})", grouped(total),
                        budget < total ? "this method drops nothing" : "the prompt fits the budget");
@@ -173,6 +185,10 @@ std::string plan_text(const ModelInfo& model, const std::vector<PlanReport>& pla
   rows.text("method", [](const PlanReport& plan) { return plan.method; });
   rows.text("chunk, tokens", [](const PlanReport& plan) { return grouped(plan.chunk_len); });
   rows.text("kept a layer, tokens", [](const PlanReport& plan) { return kept_range(plan.layers); });
+  if (std::any_of(plans.begin(), plans.end(),
+                  [](const auto& plan) { return plan.kv_group_len > 0; })) {
+    rows.text("  older ones in", quantised_text);
+  }
   rows.blank();
   add_peak_rows(rows, plans);
   rows.blank();

@@ -97,6 +97,18 @@ void add_prefill_flags(Flags& flags, PrefillOptions& prefill) {
   flags.tokens({"--unit", "N", "chunkkv: neighbouring tokens kept or dropped together"},
                prefill.unit_len, {1, kMaxTokens});
 
+  flags.add(
+      {"--kv-group", "N|auto", "kivi: elements that share a scale; divides the head dimension"},
+      "auto: 32 where it does", [&prefill](const std::string& text) -> Status {
+        prefill.kv_group_len = 0;
+        if (text != "auto") {
+          TIDEKV_ASSIGN(prefill.kv_group_len, parse_integer(text, {1, kMaxTokens}));
+        }
+        return Ok{};
+      });
+  flags.tokens({"--kv-residual", "R", "kivi: newest tokens kept as they are; whole groups"},
+               prefill.kv_residual_len, {1, kMaxTokens});
+
   flags.group("Memory");
   flags.tokens({"-n,--predict,--n-predict", "N", "most tokens to generate; -1: up to the context"},
                prefill.max_new_tokens, {-1, kMaxTokens});

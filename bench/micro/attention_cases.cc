@@ -1,4 +1,5 @@
-// Causal attention of a chunk at the end of a long prompt, and of one generated token.
+// Causal attention of a chunk at the end of a long prompt, and of one generated token; of one over
+// keys and values in few bits, and how rows get there.
 #include <fmt/format.h>
 
 #include <array>
@@ -65,9 +66,100 @@ void add(std::vector<Case>& cases, const Attention& attention) {
                    cost, [attention](Device& device) { return prepare(device, attention); }});
 }
 
+constexpr std::int64_t kGroupLen = 32;  // KIVI's
+constexpr std::int64_t kResidualLen = 128;
+
+// One operand of few bits. Scales are small plain numbers, codes whatever ids are.
+struct Codes {
+  Tensors codes;
+  Tensors scales;
+  GroupAxis axis = GroupAxis::kChannels;
+  std::int64_t bits = 0;
+
+  QuantisedRows at(std::int64_t call) const {
+    return {codes.at(call), scales.at(call), scales.at(call), bits, kGroupLen, axis};
+  }
+};
+
+Codes make_codes(Device& device, GroupAxis axis, std::int64_t bits, std::int64_t rows,
+                 std::int64_t dim) {
+  const bool by_token = axis == GroupAxis::kTokens;
+  return {
+      device.make(DType::kI32, rows, QuantisedRows::code_words(dim, bits), Copies::kBeyondCache),
+      device.make(DType::kBF16, by_token ? rows / kGroupLen : rows,
+                  by_token ? dim : dim / kGroupLen),
+      axis, bits};
+}
+
+struct QuantisedOperands {
+  Tensors q;
+  Codes keys;
+  Codes values;
+  Tensors recent;
+};
+
+void add_quantised(std::vector<Case>& cases, const Heads& heads, std::int64_t keys,
+                   std::int64_t bits) {
+  const std::int64_t coded = heads.num_kv_heads * (keys - kResidualLen);
+  Cost cost{.flops = 4.0 * static_cast<double>(heads.head_dim * heads.num_q_heads * keys)};
+  cost.bytes = static_cast<double>(2 * coded * heads.head_dim * (bits * kGroupLen + 32)) /
+               (8 * static_cast<double>(kGroupLen));
+  const auto prepare_it = [heads, keys, bits, coded](Device& device) {
+    const std::int64_t dim = heads.head_dim;
+    QuantisedOperands operands{device.make(DType::kBF16, 1, heads.num_q_heads * dim),
+                               make_codes(device, GroupAxis::kTokens, bits, coded, dim),
+                               make_codes(device, GroupAxis::kChannels, bits, coded, dim),
+                               device.make(DType::kBF16, heads.num_kv_heads * kResidualLen, dim)};
+    return operation(std::move(operands), [backend = &device.backend(), heads, keys](
+                                              const QuantisedOperands& on, std::int64_t call) {
+      backend->attend_quantised(on.q.at(0), {.keys = on.keys.at(call),
+                                             .values = on.values.at(call),
+                                             .recent_keys = on.recent.at(0),
+                                             .recent_values = on.recent.at(0),
+                                             .num_kv_heads = heads.num_kv_heads,
+                                             .num_tokens = keys,
+                                             .num_quantised_keys = keys - kResidualLen,
+                                             .num_quantised_values = keys - kResidualLen});
+    });
+  };
+  cases.push_back({fmt::format("attend_quantised/q1/k{}/d{}h{}kv{}/{}bit", keys, heads.head_dim,
+                               heads.num_q_heads, heads.num_kv_heads, bits),
+                   cost, prepare_it});
+}
+
+struct RowsAndCodes {
+  Tensors rows;
+  Codes codes;
+};
+
+void add_quantise_rows(std::vector<Case>& cases, GroupAxis axis, std::int64_t bits) {
+  constexpr std::int64_t kRows = 4096;
+  constexpr std::int64_t kDim = 64;
+  const Cost cost{.bytes = static_cast<double>(kRows * kDim) * (2 + static_cast<double>(bits) / 8)};
+  cases.push_back({fmt::format("quantise_rows/m{}/{}/{}bit/bf16", kRows,
+                               axis == GroupAxis::kTokens ? "keys" : "values", bits),
+                   cost, [axis, bits](Device& device) {
+                     RowsAndCodes operands{device.make(DType::kBF16, kRows, kDim),
+                                           make_codes(device, axis, bits, kRows, kDim)};
+                     return operation(
+                         std::move(operands),
+                         [backend = &device.backend()](const RowsAndCodes& on, std::int64_t call) {
+                           backend->quantise_rows(on.rows.at(0), on.codes.at(call));
+                         });
+                   }});
+}
+
 }  // namespace
 
 void add_attention_cases(std::vector<Case>& cases) {
+  for (const std::int64_t bits : {2, 4}) {
+    for (const Heads& heads : {kHeads[0], kHeads[2]}) {
+      add_quantised(cases, heads, 1024, bits);
+      add_quantised(cases, heads, 8192, bits);
+    }
+    add_quantise_rows(cases, GroupAxis::kTokens, bits);
+    add_quantise_rows(cases, GroupAxis::kChannels, bits);
+  }
   for (const DType dtype : {DType::kBF16, DType::kF32}) {
     for (const Heads& heads : kHeads) {
       add(cases, {heads, 512, 8192, dtype});

@@ -25,6 +25,7 @@ struct LayerRetention {
   // Tokens each KV head retained, where they differ; of a plan always empty, for that depends on
   // what the prompt says.
   std::vector<std::int64_t> kept_by_head;
+  std::int64_t bits = 0;  // of an element of what is quantised; 0 where nothing is
 };
 
 // One change of the ledger.
@@ -62,8 +63,10 @@ struct PlanReport {
   std::int64_t budget = 0;
   std::int64_t context_len = 0;  // the cap the plan was made under
   std::int64_t max_new_tokens = 0;
-  bool fits = true;                 // within the memory limit, if there is one
-  std::int64_t max_prompt_len = 0;  // largest prompt that fits the limit; 0 without a limit
+  std::int64_t kv_group_len = 0;     // elements that share a scale; 0 where nothing is quantised
+  std::int64_t kv_residual_len = 0;  // newest tokens that are not, where others are
+  bool fits = true;                  // within the memory limit, if there is one
+  std::int64_t max_prompt_len = 0;   // largest prompt that fits the limit; 0 without a limit
   MemoryReport memory;
   FormulaReport formula;
   std::vector<LayerRetention> layers;

@@ -39,9 +39,13 @@ struct PrefillOptions {
   double even_share = 0.2;      // adakv: share of a layer's budget all KV heads get alike
   std::int64_t steepness = 20;  // pyramidkv: the last layer gets about 1 / steepness of K
   BudgetSplit budget_split = BudgetSplit::kExact;
-  std::int64_t chunk_len = 0;         // prompt tokens run at once; 0: largest up to 2048 that fits
-  std::int64_t key_block_len = 1024;  // keys scored at once; changes memory, never numbers
-  bool all_rows = false;              // run every row through the last layer (Alg. 1 returns H)
+  // kivi-2, kivi-4: tokens of a key's channel, and channels of a value, that share a scale; divides
+  // the head dimension. 0: 32, or the largest power of two below that divides it.
+  std::int64_t kv_group_len = 0;
+  std::int64_t kv_residual_len = 128;  // kivi-2, kivi-4: newest tokens not quantised; whole groups
+  std::int64_t chunk_len = 0;          // prompt tokens run at once; 0: largest up to 2048 that fits
+  std::int64_t key_block_len = 1024;   // keys scored at once; changes memory, never numbers
+  bool all_rows = false;               // run every row through the last layer (Alg. 1 returns H)
   ComputeType compute_type = ComputeType::kAuto;
   std::int64_t memory_limit_bytes = 0;  // weights included; 0: no limit
   std::int64_t context_len = 0;         // cap on prompt + generated; 0: the model's own

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "base/check.h"
 #include "base/checked_math.h"
@@ -71,6 +72,19 @@ void check_room(DeviceView a, const HeadProjection& projection, const KvView& kv
     TIDEKV_CHECK_OP(head.len + a.rows(), <=, head.capacity);
     TIDEKV_CHECK_OP(head.offset + head.capacity, <=, kv.keys.rows());
   }
+}
+
+void check_quantised(const QuantisedRows& rows, DType dtype, std::int64_t head_dim) {
+  TIDEKV_CHECK(rows.bits == 2 || rows.bits == 4);
+  TIDEKV_CHECK_OP(rows.group_len, >=, 1);
+  TIDEKV_CHECK(rows.codes.dtype() == DType::kI32);
+  TIDEKV_CHECK(rows.scales.dtype() == dtype && rows.minima.dtype() == dtype);
+  const bool by_token = rows.axis == GroupAxis::kTokens;
+  TIDEKV_CHECK_OP((by_token ? rows.num_rows() : head_dim) % rows.group_len, ==, 0);
+  check_shape(rows.codes, rows.num_rows(), QuantisedRows::code_words(head_dim, rows.bits));
+  check_shape(rows.scales, rows.scale_row(rows.num_rows()),
+              by_token ? head_dim : head_dim / rows.group_len);
+  check_shape(rows.minima, rows.scales.rows(), rows.scales.cols());
 }
 
 std::int64_t num_q_heads(DeviceView q, const KvView& kv) { return q.cols() / kv.head_dim(); }
@@ -398,6 +412,34 @@ void Backend::keep_rows(const HeadLists& slots, const KvView& kv) {
     TIDEKV_CHECK_OP(slots.lens[head], <=, kv.heads[head].len);
   }
   do_keep_rows(slots, kv);
+}
+
+void Backend::quantise_rows(DeviceView x, const QuantisedRows& to) {
+  TIDEKV_CHECK(is_activation(x.dtype()));
+  TIDEKV_CHECK_OP(to.num_rows(), ==, x.rows());
+  check_quantised(to, x.dtype(), x.cols());
+  do_quantise_rows(x, to);
+}
+
+void Backend::attend_quantised(DeviceView q, const QuantisedKvView& kv) {
+  const std::int64_t dim = kv.head_dim();
+  const std::int64_t recent_rows = kv.rows_of_head(kv.recent_keys);
+  TIDEKV_CHECK(is_activation(q.dtype()));
+  TIDEKV_CHECK(kv.recent_keys.dtype() == q.dtype() && kv.recent_values.dtype() == q.dtype());
+  TIDEKV_CHECK_OP(q.rows(), ==, 1);
+  TIDEKV_CHECK_OP(q.cols() % (kv.num_kv_heads * dim), ==, 0);
+  check_shape(kv.recent_keys, kv.num_kv_heads * recent_rows, dim);
+  check_shape(kv.recent_values, kv.num_kv_heads * recent_rows, dim);
+  check_quantised(kv.keys, q.dtype(), dim);
+  check_quantised(kv.values, q.dtype(), dim);
+  TIDEKV_CHECK(kv.keys.axis == GroupAxis::kTokens && kv.values.axis == GroupAxis::kChannels);
+  TIDEKV_CHECK_OP(kv.num_tokens, >=, 1);
+  for (const auto& [rows, count] : {std::pair(&kv.keys, kv.num_quantised_keys),
+                                    std::pair(&kv.values, kv.num_quantised_values)}) {
+    TIDEKV_CHECK_OP(count, <=, rows->num_rows() / kv.num_kv_heads);
+    TIDEKV_CHECK_OP(kv.num_tokens - count, <=, recent_rows);
+  }
+  do_attend_quantised(q, kv);
 }
 
 }  // namespace tidekv

@@ -21,6 +21,7 @@
 
 #include "backend/buffer.h"
 #include "backend/kv_view.h"
+#include "backend/quantised_view.h"
 #include "base/thread_pool.h"
 #include "memory/accountant.h"
 #include "memory/plan.h"
@@ -253,6 +254,15 @@ class Backend {
   // Moves rows `slots` of each head, ascending, to the head's front. The caller then sets its len.
   void keep_rows(const HeadLists& slots, const KvView& kv);
 
+  // --- keys and values in few bits (KIVI) ---
+
+  // Of every group of rows x [n, D]: m = its smallest element, s = (largest - m) / (2^bits - 1),
+  // both stored in x's type; code = (x - m) / s from 0 to 2^bits - 1, nearest, ties to even; 0
+  // where s is.
+  void quantise_rows(DeviceView x, const QuantisedRows& to);
+  // attend of one generated token, q [1, q_heads * D], over codes as they are stored.
+  void attend_quantised(DeviceView q, const QuantisedKvView& kv);
+
  protected:
   explicit Backend(const BackendOptions& options);
 
@@ -302,6 +312,8 @@ class Backend {
   virtual void do_slots_to_positions(const HeadLists& cached, Position first,
                                      const HeadLists& slots) = 0;
   virtual void do_keep_rows(const HeadLists& slots, const KvView& kv) = 0;
+  virtual void do_quantise_rows(DeviceView x, const QuantisedRows& to) = 0;
+  virtual void do_attend_quantised(DeviceView q, const QuantisedKvView& kv) = 0;
 
   // The plan's place for allocation `id`, or nullptr when nothing is reserved.
   const PlannedAllocation* planned(std::int64_t id) const;

@@ -42,7 +42,8 @@ Status CacheManager::commit(const ActiveLayer& active, Retained retained) {
 Status CacheManager::commit_copy(const ActiveLayer& active) {
   TIDEKV_CHECK_OP(num_committed(), <, shape_.num_layers);
   TIDEKV_ASSIGN(CompactLayer layer,
-                CompactLayer::copy_all(*backend_, shape_, active, storage_of(num_committed())));
+                (shape_.quantiser ? CompactLayer::quantise_all : CompactLayer::copy_all)(
+                    *backend_, shape_, active, storage_of(num_committed())));
   layers_.push_back(std::move(layer));
   return Ok{};
 }

@@ -21,7 +21,7 @@ class CacheManager {
   // Commits layer number num_committed(): gathers what is retained from `active`, which the caller
   // then releases.
   Status commit(const ActiveLayer& active, Retained retained);
-  // Commits a copy of the whole layer, which others still need.
+  // Commits a copy of the whole layer, which others still need; in few bits if the cache is.
   Status commit_copy(const ActiveLayer& active);
   // Commits a layer that evicts nothing.
   void commit_all(ActiveLayer active);

@@ -34,6 +34,17 @@ Result<CompactLayer> CompactLayer::copy_all(Backend& backend, const CacheShape& 
   return layer;
 }
 
+Result<CompactLayer> CompactLayer::quantise_all(Backend& backend, const CacheShape& shape,
+                                                const ActiveLayer& active,
+                                                const HeadStorage& storage) {
+  CompactLayer layer;
+  layer.lens_ = storage.lens;
+  layer.count_all(active);
+  TIDEKV_ASSIGN(layer.quantised_, QuantisedKv::allocate(backend, shape, storage.spans));
+  layer.quantised_->fill(backend, active.kv().view());
+  return layer;
+}
+
 CompactLayer CompactLayer::keep_all(ActiveLayer active, const HeadStorage& storage) {
   CompactLayer layer;
   layer.lens_ = storage.lens;
@@ -64,6 +75,12 @@ Result<CompactLayer> CompactLayer::open(Backend& backend, const CacheShape& shap
     TIDEKV_ASSIGN(layer.positions_buffer_, backend.allocate({{Component::kCachePositions, bytes}}));
   }
   return layer;
+}
+
+void CompactLayer::settle(Backend& backend) {
+  if (quantised_) {
+    quantised_->settle(backend);
+  }
 }
 
 void CompactLayer::count_appended(std::int64_t rows) {

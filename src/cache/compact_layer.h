@@ -2,7 +2,10 @@
 // generated rows. Made at the layer's end, or there from the start and cut as chunks pass.
 #pragma once
 
+#include <optional>
+
 #include "cache/active_layer.h"
+#include "cache/quantised_kv.h"
 #include "cache/retained.h"
 
 namespace tidekv {
@@ -20,6 +23,10 @@ class CompactLayer {
   static Result<CompactLayer> copy_all(Backend& backend, const CacheShape& shape,
                                        const ActiveLayer& active, const HeadStorage& storage);
 
+  // Keeps everything, in few bits.
+  static Result<CompactLayer> quantise_all(Backend& backend, const CacheShape& shape,
+                                           const ActiveLayer& active, const HeadStorage& storage);
+
   // Keeps everything: the full KV itself becomes the cache.
   static CompactLayer keep_all(ActiveLayer active, const HeadStorage& storage);
 
@@ -35,8 +42,19 @@ class CompactLayer {
   // Keeps rows `slots` of its own; those behind the counted ones have positions from `first` on.
   void keep(Backend& backend, const Retained& slots, Position first);
 
+  // The rows of a cache that stores rows.
   LayerKv& kv() { return kv_; }
   const LayerKv& kv() const { return kv_; }
+  // The cache in whatever layout.
+  AttendedKv& attended() {
+    return quantised_ ? static_cast<AttendedKv&>(*quantised_) : static_cast<AttendedKv&>(kv_);
+  }
+  // The newest token has attended.
+  void settle(Backend& backend);
+  // Calls body(DeviceView) for all bytes that hold retained tokens of the prompt: keys of every
+  // head, then values; those of a cache in few bits as QuantisedKv says.
+  template <typename Body>
+  void for_each_view(const Body& body) const;
 
   // Rows each KV head retained from the prompt; generated rows count only where generation cuts.
   std::span<const std::int64_t> retained_lens() const { return lens_; }
@@ -54,10 +72,25 @@ class CompactLayer {
   void count_all(const ActiveLayer& active);
 
   LayerKv kv_;
+  std::optional<QuantisedKv> quantised_;
   Buffer positions_buffer_;
   DeviceView positions_;
   std::span<std::int64_t> lens_;
   std::int64_t growth_len_ = 0;
 };
+
+template <typename Body>
+void CompactLayer::for_each_view(const Body& body) const {
+  if (quantised_) {
+    quantised_->for_each_view(body);
+    return;
+  }
+  const KvView rows = kv_.view();
+  for (const DeviceView& slab : {rows.keys, rows.values}) {
+    for (std::size_t head = 0; head < lens_.size(); ++head) {
+      body(slab.rows_at(rows.heads[head].offset, lens_[head]));
+    }
+  }
+}
 
 }  // namespace tidekv

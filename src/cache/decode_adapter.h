@@ -20,13 +20,17 @@ class DecodeAdapter {
   Position next_position() const { return Position{static_cast<std::int32_t>(next_)}; }
   // True while one more token may be fed.
   bool has_room() const { return next_ < end_; }
-  LayerKv& layer(std::int64_t index) {
-    return cache_->layers_[static_cast<std::size_t>(index)].kv();
-  }
+  AttendedKv& layer(std::int64_t index) { return compact(index).attended(); }
+  // That token has attended in this layer.
+  void settle(Backend& backend, std::int64_t index) { compact(index).settle(backend); }
   // The token at next_position() has gone through every layer.
   void advance() { ++next_; }
 
  private:
+  CompactLayer& compact(std::int64_t index) {
+    return cache_->layers_[static_cast<std::size_t>(index)];
+  }
+
   CacheManager* cache_;
   std::int64_t next_;
   std::int64_t end_;

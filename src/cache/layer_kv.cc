@@ -79,4 +79,17 @@ void LayerKv::adopt(std::span<HeadSpan> spans, Component from, Component to) {
   buffer_.retag(from, to);
 }
 
+void append_rows(Backend& backend, const KvView& from, AttendedKv& to) {
+  const std::int64_t rows = from.heads.front().len;
+  const KvView room = to.room(rows);
+  for (std::size_t head = 0; head < from.heads.size(); ++head) {
+    const HeadSpan& source = from.heads[head];
+    const std::int64_t first = room.heads[head].offset + room.heads[head].len;
+    TIDEKV_CHECK_OP(source.len, ==, rows);
+    backend.copy(from.keys.rows_at(source.offset, rows), room.keys.rows_at(first, rows));
+    backend.copy(from.values.rows_at(source.offset, rows), room.values.rows_at(first, rows));
+  }
+  to.advance(rows);
+}
+
 }  // namespace tidekv

@@ -6,8 +6,19 @@
 
 #include "backend/backend.h"
 #include "backend/kv_view.h"
+#include "cache/attended_kv.h"
 
 namespace tidekv {
+
+// How a cache stores its rows in few bits (cache/quantised_kv.h).
+struct KvQuantiser {
+  std::int64_t bits = 0;          // of a code, 2 or 4; 0: rows are stored as they come
+  std::int64_t group_len = 0;     // codes that share scale and minimum
+  std::int64_t residual_len = 0;  // newest tokens that stay rows; whole groups
+
+  explicit operator bool() const { return bits > 0; }
+  friend bool operator==(const KvQuantiser&, const KvQuantiser&) = default;
+};
 
 // What every layer of a model's cache has in common.
 struct CacheShape {
@@ -17,6 +28,7 @@ struct CacheShape {
   DType dtype = DType::kBF16;
   std::int64_t prompt_len = 0;
   std::int64_t growth_len = 0;  // rows per head set aside for generated tokens
+  KvQuantiser quantiser = {};
 
   // K and V of one row of one head.
   std::int64_t row_bytes() const { return 2 * head_dim * size_of(dtype); }
@@ -32,7 +44,7 @@ struct HeadStorage {
 };
 
 // One buffer: the slab of keys [sum of capacities, head_dim], then that of values.
-class LayerKv {
+class LayerKv final : public AttendedKv {
  public:
   LayerKv() = default;
 
@@ -47,11 +59,15 @@ class LayerKv {
                                   std::span<HeadSpan> spans);
 
   KvView view() const { return {keys_, values_, spans_}; }
+  KvView room(std::int64_t /*rows*/) override { return view(); }
+  void attend(Backend& backend, DeviceView q, Phase phase) override {
+    backend.attend(q, view(), phase);
+  }
   std::span<const HeadSpan> heads() const { return spans_; }
   // Copies all rows of `from`, of heads that are empty here.
   void copy_rows(Backend& backend, const LayerKv& from);
   // The caller appended `rows` rows to every head, or `rows[head]` to each.
-  void advance(std::int64_t rows);
+  void advance(std::int64_t rows) override;
   void advance(std::span<const std::int64_t> rows);
   // The same bytes for heads of other lengths, all of them empty: `lens` rows and `growth` more for
   // each. No more rows in all than before.
@@ -67,5 +83,8 @@ class LayerKv {
   DeviceView values_;
   std::span<HeadSpan> spans_;
 };
+
+// Appends all rows of `from` to `to`.
+void append_rows(Backend& backend, const KvView& from, AttendedKv& to);
 
 }  // namespace tidekv

@@ -66,7 +66,6 @@ std::vector<LayerDigest> DigestProbe::layers() const {
 }
 
 void DigestProbe::on_commit(std::int64_t layer, const CompactLayer& compact) {
-  const KvView kv = compact.kv().view();
   Digest64 positions;
   Digest64 cache;
   const std::span<const std::int64_t> lens = compact.retained_lens();
@@ -80,11 +79,7 @@ void DigestProbe::on_commit(std::int64_t layer, const CompactLayer& compact) {
   } else {
     add_rows(positions, compact.positions().entries);
   }
-  for (const DeviceView& slab : {kv.keys, kv.values}) {
-    for (std::size_t head = 0; head < lens.size(); ++head) {
-      add_rows(cache, slab.rows_at(kv.heads[head].offset, lens[head]));
-    }
-  }
+  compact.for_each_view([&](DeviceView rows) { add_rows(cache, rows); });
   digest_of(layer).positions = positions.value();
   digest_of(layer).cache = cache.value();
 }

@@ -14,13 +14,16 @@ struct NamedMethod {
   std::int64_t default_sinks = 0;
   std::int64_t default_chunk_len = 0;
   bool cuts_in_decode = false;
+  std::int64_t kv_bits = 0;
 };
 
-constexpr std::array<NamedMethod, 4> kNamedMethods = {{
+constexpr std::array<NamedMethod, 6> kNamedMethods = {{
     {"tide-noevict", "layer-major", "full"},
     {"full-chunked", "chunk-major", "full"},
     {"keydiff", "chunk-major", "key-difference", 0, 128, true},
     {"streaming-llm", "chunk-major", "recent", 4, 0, true},
+    {"kivi-2", "one-shot", "full", 0, 0, false, 2},
+    {"kivi-4", "one-shot", "full", 0, 0, false, 4},
 }};
 
 template <typename Entry>
@@ -49,7 +52,7 @@ std::vector<Method> all_methods() {
   for (const NamedMethod& named : kNamedMethods) {
     methods.push_back({std::string(named.name), entry_of(schedule_entries(), named.schedule),
                        entry_of(selector_entries(), named.selector), named.default_sinks,
-                       named.default_chunk_len, named.cuts_in_decode});
+                       named.default_chunk_len, named.cuts_in_decode, named.kv_bits});
   }
   return methods;
 }

@@ -83,6 +83,9 @@ FormulaInput formula_input(const ModelContext& model, const ResolvedRequest& req
   in.cuts_in_decode = session.method.cuts_in_decode;
   in.expects_queries = recipe.observes_all();
   in.key_directions = recipe.source == ScoreSource::kKeyDifference;
+  in.code_bits = session.quantiser.bits;
+  in.code_group_len = session.quantiser.group_len;
+  in.residual_len = session.quantiser.residual_len;
   in.layer_budgets = layer_budgets;
   return in;
 }
@@ -158,6 +161,8 @@ Result<Plan> make_plan(const ModelContext& model, const ResolvedRequest& request
   report.budget = request.budget;
   report.context_len = request.context_len;
   report.max_new_tokens = request.max_new_tokens;
+  report.kv_group_len = request.session.quantiser.group_len;
+  report.kv_residual_len = request.session.quantiser.residual_len;
   report.memory = memory_report(plan.memory.peak, dry.final_cache_bytes, plan.memory.arena_bytes);
   report.formula = formula_report(model, request);
   report.layers = std::move(dry.layers);
@@ -201,6 +206,7 @@ std::vector<LayerRetention> retention_of(const CacheManager& cache) {
     LayerRetention retention;
     retention.kept = cache.layer(layer).total_retained() / cache.shape().num_kv_heads;
     retention.total = cache.shape().prompt_len;
+    retention.bits = cache.shape().quantiser.bits;
     if (std::adjacent_find(lens.begin(), lens.end(), std::not_equal_to<>()) != lens.end()) {
       retention.kept_by_head.assign(lens.begin(), lens.end());
     }
@@ -214,7 +220,7 @@ std::int64_t final_cache_bytes(const Session& session) {
   for (std::size_t index = 0; index < session.num_caches(); ++index) {
     const CacheManager& cache = session.cache(index);
     for (std::int64_t layer = 0; layer < cache.num_committed(); ++layer) {
-      bytes += cache.layer(layer).total_retained() * cache.shape().row_bytes();
+      cache.layer(layer).for_each_view([&](DeviceView rows) { bytes += rows.num_bytes(); });
     }
   }
   return bytes;

@@ -20,6 +20,9 @@ Json layers_json(const std::vector<LayerRetention>& layers) {
     if (!layer.kept_by_head.empty()) {
       entry["kept_by_head"] = layer.kept_by_head;
     }
+    if (layer.bits > 0) {
+      entry["bits"] = layer.bits;
+    }
     array.push_back(std::move(entry));
   }
   return array;
@@ -59,6 +62,10 @@ Json shared_json(const PlanReport& plan, const MemoryReport& memory,
   json["budget"] = plan.budget;
   json["context_len"] = plan.context_len;
   json["max_new_tokens"] = plan.max_new_tokens;
+  if (plan.kv_group_len > 0) {
+    json["kv_group_len"] = plan.kv_group_len;
+    json["kv_residual_len"] = plan.kv_residual_len;
+  }
   json["fits"] = plan.fits;
   json["max_prompt_len"] = plan.max_prompt_len;
   add_memory(memory, json);

@@ -1,5 +1,6 @@
 // Options to decisions: method, type, lengths, and the chunk length that fits.
 #include <algorithm>
+#include <numeric>
 #include <string>
 
 #include "engine/planner.h"
@@ -60,6 +61,31 @@ Result<std::int64_t> context_length(const ModelConfig& config, const PrefillOpti
                   ", or 0 for the model's");
   }
   return options.context_len == 0 ? config.max_positions : options.context_len;
+}
+
+constexpr std::int64_t kMostResidualLen = std::int64_t{1} << 20;
+
+// Of the method's cache; nothing for one that stores rows.
+Result<KvQuantiser> quantiser_of(const Method& method, const PrefillOptions& options,
+                                 std::int64_t head_dim) {
+  if (method.kv_bits == 0) {
+    return KvQuantiser{};
+  }
+  constexpr std::int64_t kUsualGroup = 32;
+  const std::int64_t group_len =
+      options.kv_group_len == 0 ? std::gcd(kUsualGroup, head_dim) : options.kv_group_len;
+  if (group_len < 1 || head_dim % group_len != 0) {
+    return refuse("--kv-group " + std::to_string(group_len) +
+                  ": expected a divisor of the model's head dimension, " +
+                  std::to_string(head_dim));
+  }
+  if (options.kv_residual_len < 1 || options.kv_residual_len > kMostResidualLen ||
+      options.kv_residual_len % group_len != 0) {
+    return refuse("--kv-residual " + std::to_string(options.kv_residual_len) +
+                  ": expected a multiple of the group, " + std::to_string(group_len) +
+                  " tokens, up to " + std::to_string(kMostResidualLen));
+  }
+  return KvQuantiser{method.kv_bits, group_len, options.kv_residual_len};
 }
 
 // Candidates of all KV heads of a layer have 32-bit ids.
@@ -145,6 +171,7 @@ Result<ResolvedRequest> resolve_request(const ModelContext& model, const Prefill
   TIDEKV_ASSIGN(session.method, find_method(options.method));
   session.selector = selector_options(session.method, options);
   TIDEKV_TRY(check_selector_options(*session.method.selector, session.selector));
+  TIDEKV_ASSIGN(session.quantiser, quantiser_of(session.method, options, model.config->head_dim));
   session.dtype = compute_dtype(model, options.compute_type);
   session.all_rows = options.all_rows;
 

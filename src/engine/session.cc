@@ -19,13 +19,14 @@ std::int64_t growth_rows(const SessionOptions& options) {
 
 }  // namespace
 
-CacheShape Session::cache_shape(const SessionOptions& options) {
+CacheShape Session::cache_shape(const SessionOptions& options, const KvQuantiser& quantiser) {
   return {.num_layers = options.config->num_layers,
           .num_kv_heads = options.config->num_kv_heads,
           .head_dim = options.config->head_dim,
           .dtype = options.dtype,
           .prompt_len = options.prompt_len,
-          .growth_len = growth_rows(options)};
+          .growth_len = growth_rows(options),
+          .quantiser = quantiser};
 }
 
 Session::Session(Backend& backend, SessionOptions options, DeviceModel model)
@@ -37,7 +38,7 @@ Session::Session(Backend& backend, SessionOptions options, DeviceModel model)
   TIDEKV_CHECK(options_.more_caches.empty() || options_.method.chooses_at_layer_end());
   caches_.reserve(1 + options_.more_caches.size());
   targets_.reserve(caches_.capacity());
-  add_cache({options_.method.selector, options_.selector, options_.probe});
+  add_cache({options_.method.selector, options_.selector, options_.quantiser, options_.probe});
   for (const CacheChoice& choice : options_.more_caches) {
     add_cache(choice);
   }
@@ -48,7 +49,7 @@ void Session::add_cache(const CacheChoice& choice) {
   const auto selector = choice.selector->create(choice.options);
   caches_.push_back(
       {std::vector<std::int64_t>(static_cast<std::size_t>(options_.config->num_layers)),
-       CacheManager(*backend_, cache_shape(options_))});
+       CacheManager(*backend_, cache_shape(options_, choice.quantiser))});
   Cache& cache = caches_.back();
   selector->layer_budgets(options_.prompt_len, cache.layer_budgets);
   targets_.push_back({.recipe = selector->score_recipe(options_.prompt_len),
@@ -155,6 +156,7 @@ Status Session::decode(std::int32_t token) {
                                freq_, Phase::kDecode);
     decoder.forward(hidden, decode_->adapter.next_position(), decode_->adapter.layer(layer), {},
                     decode_->workspace);
+    decode_->adapter.settle(*backend_, layer);
     if (options_.method.cuts_in_decode) {
       TIDEKV_TRY(keep_budget(layer));
     }

@@ -18,6 +18,7 @@ namespace tidekv {
 struct CacheChoice {
   const SelectorEntry* selector = nullptr;
   SelectorOptions options;
+  KvQuantiser quantiser;
   PrefillProbe* probe = nullptr;
 };
 
@@ -27,6 +28,7 @@ struct SessionOptions {
   const HostModel* weights = nullptr;
   Method method;
   SelectorOptions selector;
+  KvQuantiser quantiser;  // of the method's cache
   DType dtype = DType::kBF16;
   std::int64_t prompt_len = 0;
   std::int64_t chunk_len = 0;
@@ -70,7 +72,7 @@ class Session {
   };
 
   Session(Backend& backend, SessionOptions options, DeviceModel model);
-  static CacheShape cache_shape(const SessionOptions& options);
+  static CacheShape cache_shape(const SessionOptions& options, const KvQuantiser& quantiser);
   void add_cache(const CacheChoice& choice);
   Status run_schedule(HiddenBridge& bridge, std::span<const std::int32_t> prompt);
   // A generated row counts in the layer's budget.

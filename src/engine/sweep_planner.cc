@@ -14,11 +14,13 @@ constexpr std::size_t kMostTargets = 1000;
 struct Choice {
   const SelectorEntry* selector = nullptr;  // null where everything is kept
   std::vector<std::int64_t> layer_budgets;
+  KvQuantiser quantiser;
   friend bool operator==(const Choice&, const Choice&) = default;
 };
 
 Choice choice_of(const SessionOptions& session) {
   Choice choice;
+  choice.quantiser = session.quantiser;
   choice.layer_budgets.resize(static_cast<std::size_t>(session.config->num_layers));
   session.method.selector->create(session.selector)
       ->layer_budgets(session.prompt_len, choice.layer_budgets);
@@ -113,8 +115,9 @@ Result<PlannedSweep> plan_sweep(const ModelContext& model, const PrefillOptions&
       const bool shares = alone.session.method.chooses_at_layer_end();
       planned.request = shares ? layer_major_request(alone, options) : alone;
     } else {
-      planned.request.session.more_caches.push_back(
-          {alone.session.method.selector, alone.session.selector, nullptr});
+      planned.request.session.more_caches.push_back({alone.session.method.selector,
+                                                     alone.session.selector,
+                                                     alone.session.quantiser, nullptr});
     }
   }
   TIDEKV_ASSIGN(DryRun dry, dry_run_that_fits(model, planned.request));

@@ -82,6 +82,7 @@ Result<SweepReport> run_sweep(const RunContext& context, const SweepRequest& req
   TIDEKV_TRY(session->prefill(request.prompt));
   report.prefill_seconds = std::chrono::duration<double>(Clock::now() - start).count();
   report.compress_seconds = session->compress_seconds();
+  const std::int64_t cache_bytes = final_cache_bytes(*session);
   if (options.growth_len > 0) {
     TIDEKV_TRY(session->open_decode());
   }
@@ -95,8 +96,8 @@ Result<SweepReport> run_sweep(const RunContext& context, const SweepRequest& req
     report.targets.push_back(caches[cache]);
     report.targets.back().prefill_seconds = report.prefill_seconds;
   }
-  report.memory = memory_report(backend->accountant().peak(), final_cache_bytes(*session),
-                                backend->reserved_bytes());
+  report.memory =
+      memory_report(backend->accountant().peak(), cache_bytes, backend->reserved_bytes());
   report.process_peak_bytes = process_peak_bytes();
   report.plan = std::move(planned.report);
   return report;

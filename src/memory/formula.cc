@@ -8,6 +8,8 @@ namespace {
 constexpr std::int64_t kFloatBytes = 4;    // f32 and i32
 constexpr std::int64_t kIdsAtOnce = 4096;  // token ids on the device at a time
 
+std::int64_t ceil_of_ratio(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
 std::int64_t kv_bytes(const FormulaInput& in, std::int64_t rows) {
   return 2 * in.num_kv_heads * rows * in.head_dim * in.element_bytes;
 }
@@ -50,15 +52,33 @@ std::int64_t growth_rows(const FormulaInput& in, std::int64_t budget) {
   return in.cuts_in_decode ? std::min(in.growth_len, left + 1) : in.growth_len;
 }
 
+// What a finished layer holds whose tokens are codes but for the newest. Of `tokens` the first
+// tokens - tokens mod R keys and all but the last R values are.
+std::int64_t coded_bytes(const FormulaInput& in, std::int64_t tokens) {
+  const std::int64_t keys = tokens / in.residual_len * in.residual_len;
+  const std::int64_t values = tokens > in.residual_len ? tokens - in.residual_len : 0;
+  const std::int64_t row_words = ceil_of_ratio(in.head_dim * in.code_bits, 32);
+  const std::int64_t scales = (keys + values) * in.head_dim / in.code_group_len;
+  return in.num_kv_heads *
+         ((keys + values) * row_words * kFloatBytes + 2 * scales * in.element_bytes);
+}
+
+// The rows: one more than R, for the oldest turns into codes only when the newest has attended.
+std::int64_t uncoded_bytes(const FormulaInput& in, std::int64_t tokens) {
+  return kv_bytes(in, std::min(in.residual_len + 1, tokens));
+}
+
 // What a finished layer holds: retained rows, their positions, room for generated rows.
 std::int64_t finished_layer_bytes(const FormulaInput& in, std::int64_t budget) {
+  if (in.code_bits > 0) {
+    const std::int64_t tokens = in.prompt_len + in.growth_len;
+    return coded_bytes(in, tokens) + uncoded_bytes(in, tokens);
+  }
   const std::int64_t kept = std::min(budget, in.prompt_len);
   const bool is_cut = budget < counted_rows(in);
   return kv_bytes(in, kept + growth_rows(in, budget)) +
          (is_cut ? in.num_kv_heads * budget * kFloatBytes : 0);
 }
-
-std::int64_t ceil_of_ratio(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // Temp of choosing in units: averages of a block, and scores and ids of the best units.
 std::int64_t unit_bytes(const FormulaInput& in, std::int64_t kept, std::int64_t candidates,
@@ -122,6 +142,9 @@ std::int64_t active_layer_bytes(const FormulaInput& in, std::int64_t layer) {
   const std::int64_t budget = in.layer_budgets[static_cast<std::size_t>(layer)];
   const std::int64_t chunk = std::min(in.chunk_len, in.prompt_len);
   const std::int64_t act = chunk_activation_bytes(in, layer, chunk);
+  if (in.code_bits > 0) {
+    return kv_bytes(in, in.prompt_len) + std::max(act, finished_layer_bytes(in, budget));
+  }
   if (budget >= in.prompt_len) {
     return kv_bytes(in, in.prompt_len + in.growth_len) + act;
   }
@@ -234,8 +257,9 @@ Eq9Terms eq9_terms(const FormulaInput& in) {
   terms.hidden_bytes = (in.by_chunk ? chunk : in.prompt_len) * in.hidden_dim * in.element_bytes;
   terms.activation_bytes = in.mlp_buffers * chunk * in.ffn_dim * in.element_bytes;
   for (std::int64_t layer = 0; layer + (in.by_chunk ? 0 : 1) < in.num_layers; ++layer) {
-    terms.compact_bytes +=
-        kv_bytes(in, std::min(in.prompt_len, in.layer_budgets[static_cast<std::size_t>(layer)]));
+    const std::int64_t budget = in.layer_budgets[static_cast<std::size_t>(layer)];
+    terms.compact_bytes += in.code_bits > 0 ? coded_bytes(in, in.prompt_len)
+                                            : kv_bytes(in, std::min(in.prompt_len, budget));
   }
   if (is_cut) {
     terms.temp_bytes =

@@ -38,9 +38,12 @@ struct FormulaInput {
   std::int64_t growth_len = 0;  // generated rows per head
   bool all_rows = false;
   bool by_chunk = false;  // each chunk through all layers, whose caches are there from the start
-  bool cuts_in_decode = false;   // generated rows count in the budget
-  bool expects_queries = false;  // scores come from the moments of all queries
-  bool key_directions = false;   // keys are scored by their directions, without queries
+  bool cuts_in_decode = false;      // generated rows count in the budget
+  std::int64_t code_bits = 0;       // KIVI: of an element of the cache; 0: rows stay as they are
+  std::int64_t code_group_len = 0;  // g: elements that share scale and minimum
+  std::int64_t residual_len = 0;    // R: newest tokens that stay rows
+  bool expects_queries = false;     // scores come from the moments of all queries
+  bool key_directions = false;      // keys are scored by their directions, without queries
   std::span<const std::int64_t> layer_budgets;  // K_l, [num_layers]
 };
 

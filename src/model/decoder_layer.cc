@@ -59,7 +59,7 @@ Status LayerWorkspace::open_as_framework(Backend& backend, const ModelConfig& co
   return Ok{};
 }
 
-void DecoderLayer::forward(DeviceView hidden, Position first, LayerKv& kv, const Window& window,
+void DecoderLayer::forward(DeviceView hidden, Position first, AttendedKv& kv, const Window& window,
                            LayerWorkspace& workspace) const {
   const DeviceView queries = workspace.queries_.rows(hidden.rows());
   project_heads(hidden, first, queries, kv, workspace);
@@ -71,7 +71,7 @@ void DecoderLayer::forward(DeviceView hidden, Position first, LayerKv& kv, const
   attend_and_mlp(hidden, queries, kv, workspace);
 }
 
-void DecoderLayer::forward_last_row(DeviceView hidden, Position first, LayerKv& kv,
+void DecoderLayer::forward_last_row(DeviceView hidden, Position first, AttendedKv& kv,
                                     const Window& window, bool finish_last_row,
                                     LayerWorkspace& workspace) const {
   const DeviceView kept = newest_in_window(window, first, hidden.rows());
@@ -99,15 +99,15 @@ void DecoderLayer::project(DeviceView rows, const Linear<DeviceView>& linear, De
   backend_->matmul(rows, linear.weight, out, {.mode = mode, .phase = phase_, .bias = linear.bias});
 }
 
-void DecoderLayer::project_heads(DeviceView hidden, Position first, DeviceView queries, LayerKv& kv,
-                                 LayerWorkspace& workspace) const {
+void DecoderLayer::project_heads(DeviceView hidden, Position first, DeviceView queries,
+                                 AttendedKv& kv, LayerWorkspace& workspace) const {
   const auto eps = static_cast<float>(config_->rms_norm_eps);
   const DeviceView normed = workspace.normed_.rows(hidden.rows());
   const DeviceView angles = workspace.angles_.rows(hidden.rows());
   backend_->rms_norm(hidden, weights_->attention_norm, eps, normed);
   backend_->rope_angles(inverse_freq_, first, angles);
   const bool staged = !workspace.staged_.heads().empty();
-  LayerKv& born_in = staged ? workspace.staged_ : kv;
+  AttendedKv& born_in = staged ? workspace.staged_ : kv;
   backend_->project_heads(normed,
                           {.q = weights_->q,
                            .k = weights_->k,
@@ -118,10 +118,10 @@ void DecoderLayer::project_heads(DeviceView hidden, Position first, DeviceView q
                            .angles = angles,
                            .pairs = config_->rope.pairs,
                            .phase = phase_},
-                          queries, born_in.view());
+                          queries, born_in.room(hidden.rows()));
   born_in.advance(hidden.rows());
   if (staged) {
-    kv.copy_rows(*backend_, workspace.staged_);
+    append_rows(*backend_, workspace.staged_.view(), kv);
   }
 }
 
@@ -139,9 +139,9 @@ void DecoderLayer::observe(DeviceView queries, Position first, const ObservedQue
   }
 }
 
-void DecoderLayer::attend_and_mlp(DeviceView hidden, DeviceView queries, const LayerKv& kv,
+void DecoderLayer::attend_and_mlp(DeviceView hidden, DeviceView queries, AttendedKv& kv,
                                   LayerWorkspace& workspace) const {
-  backend_->attend(queries, kv.view(), phase_);
+  kv.attend(*backend_, queries, phase_);
   project(queries, weights_->o, hidden, MatmulMode::kAccumulate);
   mlp(hidden, workspace);
 }

@@ -75,12 +75,12 @@ class DecoderLayer {
     std::int64_t begin = 0;  // position of row 0
     ObservedQueries observed = {};
   };
-  void forward(DeviceView hidden, Position first, LayerKv& kv, const Window& window,
+  void forward(DeviceView hidden, Position first, AttendedKv& kv, const Window& window,
                LayerWorkspace& workspace) const;
 
   // The last layer when only the last row matters: keys and values of all rows, queries of the
   // window's rows, and, if `finish_last_row`, attention and MLP of the chunk's last row.
-  void forward_last_row(DeviceView hidden, Position first, LayerKv& kv, const Window& window,
+  void forward_last_row(DeviceView hidden, Position first, AttendedKv& kv, const Window& window,
                         bool finish_last_row, LayerWorkspace& workspace) const;
 
  private:
@@ -88,12 +88,12 @@ class DecoderLayer {
                MatmulMode mode) const;
   // Norms the rows; then queries of the newest of them, as many as `queries` has rows, and keys and
   // values of all, appended to `kv`.
-  void project_heads(DeviceView hidden, Position first, DeviceView queries, LayerKv& kv,
+  void project_heads(DeviceView hidden, Position first, DeviceView queries, AttendedKv& kv,
                      LayerWorkspace& workspace) const;
   // The queries of rows at `first`, to the moments.
   void observe(DeviceView queries, Position first, const ObservedQueries& observed,
                LayerWorkspace& workspace) const;
-  void attend_and_mlp(DeviceView hidden, DeviceView queries, const LayerKv& kv,
+  void attend_and_mlp(DeviceView hidden, DeviceView queries, AttendedKv& kv,
                       LayerWorkspace& workspace) const;
   void mlp(DeviceView hidden, LayerWorkspace& workspace) const;
   void gate_and_up(DeviceView rows, DeviceView product, LayerWorkspace& workspace) const;

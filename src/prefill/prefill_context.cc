@@ -20,7 +20,7 @@ PrefillContext::PrefillContext(Backend& backend, const PrefillRequest& request,
 const PrefillTarget* PrefillContext::last_keeper(std::int64_t layer) const {
   const PrefillTarget* last = nullptr;
   for (const PrefillTarget& target : request_.targets) {
-    last = target.keeps_all(layer) ? &target : last;
+    last = target.keeps_rows(layer) ? &target : last;
   }
   return last;
 }
@@ -68,7 +68,7 @@ Status PrefillContext::forward_chunk(std::int64_t layer, const Chunk& chunk, Act
                  {active.window_queries(), active.window_begin(), active.observed()}, workspace);
 }
 
-Status PrefillContext::forward(std::int64_t layer, const Chunk& chunk, LayerKv& kv,
+Status PrefillContext::forward(std::int64_t layer, const Chunk& chunk, AttendedKv& kv,
                                const DecoderLayer::Window& window, LayerWorkspace& workspace) {
   TIDEKV_TRY(check_cancelled());
   const auto& weights = request_.model->layers[static_cast<std::size_t>(layer)];

@@ -45,6 +45,10 @@ struct PrefillTarget {
     return layer_budgets[static_cast<std::size_t>(layer)];
   }
   bool keeps_all(std::int64_t layer) const { return budget_of(layer) >= cache->shape().prompt_len; }
+  // The full KV can become the cache as it is.
+  bool keeps_rows(std::int64_t layer) const {
+    return keeps_all(layer) && !cache->shape().quantiser;
+  }
 };
 
 // What a prefill needs to know. References outlive the context.
@@ -120,10 +124,10 @@ class PrefillContext {
   const PrefillTarget& own() const { return request_.targets.front(); }
   // Of the layer's queries, by all targets together.
   QueriesWanted queries_wanted(std::int64_t layer) const;
-  // The last target that evicts nothing of the layer; null if all evict.
+  // The last target that evicts nothing of the layer and keeps rows; null if there is none.
   const PrefillTarget* last_keeper(std::int64_t layer) const;
   Status check_cancelled() const;
-  Status forward(std::int64_t layer, const Chunk& chunk, LayerKv& kv,
+  Status forward(std::int64_t layer, const Chunk& chunk, AttendedKv& kv,
                  const DecoderLayer::Window& window, LayerWorkspace& workspace);
   void show_hidden(std::int64_t layer, const Chunk& chunk) const;
   void show_cache(std::int64_t layer, const Chunk& chunk) const;

@@ -71,17 +71,12 @@ class CaptureProbe final : public PrefillProbe {
     at(layer).after_chunks.push_back(held_rows(*backend_, compact, chunk.begin + chunk.len));
   }
   void on_commit(std::int64_t layer, const CompactLayer& compact) override {
-    const KvView kv = compact.kv().view();
     const std::span<const std::int64_t> lens = compact.retained_lens();
     at(layer).retained_lens.assign(lens.begin(), lens.end());
     if (!compact.keeps_all()) {
       append_rows(*backend_, compact.positions().entries, at(layer).positions);
     }
-    for (const DeviceView& slab : {kv.keys, kv.values}) {
-      for (std::size_t head = 0; head < lens.size(); ++head) {
-        append_rows(*backend_, slab.rows_at(kv.heads[head].offset, lens[head]), at(layer).cache);
-      }
-    }
+    compact.for_each_view([&](DeviceView rows) { append_rows(*backend_, rows, at(layer).cache); });
   }
 
  private:

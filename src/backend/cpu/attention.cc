@@ -144,7 +144,7 @@ void process_strip(const Kernels& kernels, const AttentionShape& shape, const He
                    const Scratch& scratch) {
   const std::int64_t rows = std::min(kStripRows, block.count - strip);
   const auto visible = [&](std::int64_t r) {
-    const std::int64_t end = shape.visible(head, block.first + strip + r);
+    const std::int64_t end = shape.visible(head.len, block.first + strip + r);
     return std::clamp<std::int64_t>(end - tile.begin, 0, tile.len);
   };
   const std::int64_t seen_by_last = visible(rows - 1);
@@ -178,7 +178,7 @@ void process_block(const Kernels& kernels, const AttentionShape& shape, DeviceVi
   if (values == Values::kSum) {
     std::fill_n(scratch.out, block.count * shape.padded_dim, 0.0F);
   }
-  const std::int64_t end = shape.visible(head, block.first + block.count - 1);
+  const std::int64_t end = shape.visible(head.len, block.first + block.count - 1);
   for (std::int64_t begin = 0; begin < end; begin += kKeyTile) {
     const Tile tile{begin, std::min(kKeyTile, end - begin)};
     pack_keys(shape, kv, head, tile, scratch);
@@ -239,7 +239,7 @@ void score_tile(const Kernels& kernels, const AttentionShape& shape, DeviceView 
       const std::int64_t query = (strip + r) / shape.group;
       const std::int64_t q_head = kv_head * shape.group + (strip + r) % shape.group;
       const std::int64_t visible =
-          std::clamp<std::int64_t>(shape.visible(head, strip + r) - tile.begin, 0, tile.len);
+          std::clamp<std::int64_t>(shape.visible(head.len, strip + r) - tile.begin, 0, tile.len);
       float* to = floats(scoring.weights, q_head * shape.num_queries + query) +
                   (tile.begin - scoring.range.begin);
       if (visible > 0) {

@@ -20,20 +20,22 @@ struct AttentionShape {
   float scale;
   Products query_key;  // the product of queries and keys
 
-  AttentionShape(const Kernels& kernels, DeviceView q, const KvView& kv)
+  AttentionShape(const Kernels& kernels, DeviceView q, std::int64_t kv_heads, std::int64_t dim)
       : num_queries(q.rows()),
-        num_kv_heads(kv.num_kv_heads()),
-        group(q.cols() / (kv.num_kv_heads() * kv.head_dim())),
-        head_dim(kv.head_dim()),
-        padded_dim(round_up(kv.head_dim(), kPanelCols)),
+        num_kv_heads(kv_heads),
+        group(q.cols() / (kv_heads * dim)),
+        head_dim(dim),
+        padded_dim(round_up(dim, kPanelCols)),
         type(element_of(q.dtype())),
-        scale(1.0F / std::sqrt(static_cast<float>(kv.head_dim()))),
+        scale(1.0F / std::sqrt(static_cast<float>(dim))),
         query_key(products_of(kernels, type, type)) {}
+  AttentionShape(const Kernels& kernels, DeviceView q, const KvView& kv)
+      : AttentionShape(kernels, q, kv.num_kv_heads(), kv.head_dim()) {}
 
   std::int64_t num_rows() const { return num_queries * group; }
-  // Keys that a row of this KV head sees.
-  std::int64_t visible(const HeadSpan& head, std::int64_t row) const {
-    return head.len - num_queries + row / group + 1;
+  // Keys that a row sees of a KV head that has `len`.
+  std::int64_t visible(std::int64_t len, std::int64_t row) const {
+    return len - num_queries + row / group + 1;
   }
   // Where the row lies in q.
   std::byte* query(DeviceView q, std::int64_t kv_head, std::int64_t row) const {

@@ -104,6 +104,8 @@ inline Vector load_f16(const void* at, LaneMask mask) {
   return _mm256_cvtph_ps(load_8_halves(at, mask));
 }
 inline __m128 widen_4_f16(__m128i halves) { return _mm_cvtph_ps(halves); }
+// The first bytes, one to a lane.
+inline Vector from_bytes(__m128i bytes) { return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes)); }
 inline Vector load_bf16(const void* at, LaneMask mask) {
   const __m256i bits = _mm256_cvtepu16_epi32(load_8_halves(at, mask));
   return _mm256_castsi256_ps(_mm256_slli_epi32(bits, 16));

@@ -75,6 +75,8 @@ inline __m128 add_quarters(Vector x) {
 }
 
 inline Vector load_f32(const void* at, LaneMask mask) { return _mm512_maskz_loadu_ps(mask, at); }
+// The first bytes, one to a lane.
+inline Vector from_bytes(__m128i bytes) { return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes)); }
 inline Vector load_f16(const void* at, LaneMask mask) {
   return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(mask, at));
 }

@@ -141,6 +141,12 @@ class CpuBackend final : public Backend {
   void do_keep_rows(const HeadLists& slots, const KvView& kv) override {
     cpu::keep_rows(context(), slots, kv);
   }
+  void do_quantise_rows(DeviceView x, const QuantisedRows& to) override {
+    cpu::quantise_rows(context(), x, to);
+  }
+  void do_attend_quantised(DeviceView q, const QuantisedKvView& kv) override {
+    cpu::attend_quantised(context(), q, kv);
+  }
 
  private:
   Context context() const { return {kernels_, tasks(), workspace()}; }

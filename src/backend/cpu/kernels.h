@@ -26,6 +26,16 @@ struct BlockRows {
   std::int64_t rows = 0;
 };
 
+// A row of codes of 2 or 4 bits, the lowest of a byte first, and scale and minimum of every
+// `group_len` of them. It fills whole words of 4 bytes.
+struct CodeRow {
+  const void* codes = nullptr;
+  std::int64_t bits = 0;
+  const float* scales = nullptr;
+  const float* minima = nullptr;
+  std::int64_t group_len = 0;
+};
+
 // Rows of a matrix of plain elements.
 struct ElementRows {
   const void* data = nullptr;
@@ -124,6 +134,11 @@ struct Kernels {
   void (*expand)(const void* row, BlockType type, std::int64_t first, std::int64_t n, float* to);
   // As dots for one row, with elements as expand gives them; whole blocks.
   void (*block_dots)(const BlockRows& w, std::int64_t n, const float* a, Start start, float* sums);
+
+  // --- rows of codes ---
+
+  // to[i] = code i * scale + minimum of its group, for i < n; each rounded to f32.
+  void (*expand_codes)(const CodeRow& row, std::int64_t n, float* to);
 
   // --- softmax; s holds query-key products, a logit is s * scale, n is at least 1 ---
 

@@ -279,6 +279,17 @@ void add_rows(const ElementRows& rows, std::int64_t n, const FloatRows& factors,
   });
 }
 
+void expand_codes(const CodeRow& row, std::int64_t n, float* to) {
+  const auto* bytes = static_cast<const std::uint8_t*>(row.codes);
+  const std::int64_t per_byte = 8 / row.bits;
+  const auto mask = static_cast<std::uint32_t>((1 << row.bits) - 1);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const auto shift = static_cast<std::uint32_t>(i % per_byte * row.bits);
+    const auto code = static_cast<float>((bytes[i / per_byte] >> shift) & mask);
+    to[i] = code * row.scales[i / row.group_len] + row.minima[i / row.group_len];
+  }
+}
+
 float max_product(const float* s, std::int64_t n) {
   float lanes[kLanes];
   std::fill_n(lanes, kLanes, -std::numeric_limits<float>::infinity());
@@ -371,6 +382,7 @@ const Kernels kPortableKernels = {
     .add_rows = add_rows,
     .expand = portable::expand,
     .block_dots = portable::block_dots,
+    .expand_codes = expand_codes,
     .max_product = max_product,
     .exponentials = exponentials,
     .weights = weights,

@@ -132,6 +132,12 @@ void score_keys(const Context& context, DeviceView q, const KvView& kv, DeviceVi
 // decode_attention.cc
 void attend_row_by_row(const Context& context, DeviceView q, const KvView& kv);
 
+// quantised_rows.cc
+void quantise_rows(const Context& context, DeviceView x, const QuantisedRows& to);
+
+// quantised_attention.cc
+void attend_quantised(const Context& context, DeviceView q, const QuantisedKvView& kv);
+
 // key_scores.cc
 float sum_of_squares(const Kernels& kernels, DeviceView rows, std::int64_t row);
 void score_key_norms(const Context& context, const KvView& kv, KeyRange range, DeviceView scores);

@@ -5,6 +5,7 @@
 #ifdef __AVX2__
 
 #include "backend/cpu/kernels.h"
+#include "backend/cpu/vector_codes.h"
 #include "backend/cpu/vector_products.h"
 #include "backend/cpu/vector_rows.h"
 
@@ -26,6 +27,7 @@ constexpr Kernels vector_table(decltype(Kernels::expand) expand,
       .add_rows = add_rows,
       .expand = expand,
       .block_dots = block_dots,
+      .expand_codes = expand_codes,
       .max_product = max_product,
       .exponentials = exponentials,
       .weights = weights,

@@ -63,6 +63,8 @@ class DryRunBackend final : public Backend {
   void do_score_directions(const KvView&, DeviceView, KeyRange, DeviceView) override {}
   void do_slots_to_positions(const HeadLists&, Position, const HeadLists&) override {}
   void do_keep_rows(const HeadLists&, const KvView&) override {}
+  void do_quantise_rows(DeviceView, const QuantisedRows&) override {}
+  void do_attend_quantised(DeviceView, const QuantisedKvView&) override {}
 
  private:
   std::int64_t workspace_bytes_;
