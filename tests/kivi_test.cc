@@ -152,9 +152,9 @@ TEST(KiviDrift, FourBitsAreNearTheFullCacheAndTwoFurtherAway) {
   const double four = drift(needle, ids, "kivi-4");
   const double two = drift(needle, ids, "kivi-2");
   EXPECT_GT(four, 0);
-  EXPECT_LT(four, 0.05);
+  EXPECT_LT(four, 0.1);  // 16 levels over a range of about 4 deviations: 8 % of an element
   EXPECT_GT(two, 2 * four);
-  EXPECT_LT(two, 0.3);
+  EXPECT_LT(two, 0.5);
 }
 
 TEST(KiviOptions, WrongOnesAreRefusedByName) {

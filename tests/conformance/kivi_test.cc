@@ -320,18 +320,16 @@ TEST_P(KiviCache, AttentionIsWithinRoundingOfWhatTheCodesStandFor) {
             {10, 2, 4},
             {256, 32, 32},
             {128, 128, 128}}) {
-        for (const std::int64_t group : {1, 3}) {
-          for (const std::int64_t len : {1, 40, 300, 700}) {
-            const AttentionCase made =
-                attention_case(random_, dtype, {2, group, dim}, {len, len}, 1, Inputs::kPlain);
-            CacheSetup setup(dtype, bits, dim, group_len, residual);
-            const QuantisedKv cache = filled(setup, made.kv, len);
-            device_.poison_workspace();
-            EXPECT_TRUE(within_bounds(attend(made.q, cache.view()),
-                                      oracle::attend(made.q, expanded(cache.view()))))
-                << name_of(dtype) << ", " << bits << " bits, head_dim " << dim << ", length "
-                << len;
-          }
+        for (const std::int64_t len : {1, 40, 300, 700}) {
+          const std::int64_t group = len == 40 ? 1 : 3;
+          const AttentionCase made =
+              attention_case(random_, dtype, {2, group, dim}, {len, len}, 1, Inputs::kPlain);
+          CacheSetup setup(dtype, bits, dim, group_len, residual);
+          const QuantisedKv cache = filled(setup, made.kv, len);
+          device_.poison_workspace();
+          EXPECT_TRUE(within_bounds(attend(made.q, cache.view()),
+                                    oracle::attend(made.q, expanded(cache.view()))))
+              << name_of(dtype) << ", " << bits << " bits, head_dim " << dim << ", length " << len;
         }
       }
     }
