@@ -70,7 +70,7 @@ void expect_every_device_allocation_may_fail(const Request& request) {
 }
 
 TEST(FailureInjection, EveryDeviceAllocationMayFail) {
-  for (const char* method : {"tidekv-snap", "block-ada", "keydiff", "kivi-2"}) {
+  for (const char* method : {"tidekv-snap", "block-ada", "keydiff", "kivi-2", "headinfer"}) {
     SCOPED_TRACE(method);
     Request request = toy_request();
     request.prefill.method = method;
@@ -135,7 +135,7 @@ void expect_every_operator_new_may_fail(const Request& request) {
 }
 
 TEST(FailureInjection, EveryOperatorNewOfARequestMayFail) {
-  for (const char* method : {"tidekv-snap", "keydiff", "kivi-4"}) {
+  for (const char* method : {"tidekv-snap", "keydiff", "kivi-4", "headinfer"}) {
     SCOPED_TRACE(method);
     Request request = toy_request();
     request.prefill.method = method;

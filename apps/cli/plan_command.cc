@@ -124,7 +124,7 @@ Result<int> PlanCommand::report_plans(const ModelInfo& model, const PlanOne& pla
     }
     text = plans.size() > 1 ? "[" + text + "]\n" : text + "\n";
   } else {
-    text = plan_text(model, plans, options.memory_limit_bytes);
+    text = plan_text(model, plans, options);
   }
   StdoutText output;
   if (report_file) {

@@ -79,6 +79,27 @@ std::string quantised_text(const PlanReport& plan) {
                                               plan.kv_group_len, grouped(plan.kv_residual_len));
 }
 
+// Where a plan has an offload pool.
+void add_pool_rows(PlanTable& rows, const std::vector<PlanReport>& plans) {
+  const bool any = std::any_of(plans.begin(), plans.end(),
+                               [](const auto& plan) { return plan.memory.pool_bytes > 0; });
+  if (!any) {
+    return;
+  }
+  rows.blank();
+  rows.bytes("offload pool, beside the peak",
+             [](const PlanReport& plan) { return plan.memory.pool_bytes; });
+  rows.bytes("  closed form",
+             [](const PlanReport& plan) { return plan.formula.closed_form_pool_bytes; });
+  rows.bytes("  moved there by the prompt",
+             [](const PlanReport& plan) { return plan.prefill_transfers.down_bytes; });
+  rows.text("  in copies",
+            [](const PlanReport& plan) { return grouped(plan.prefill_transfers.down_count); });
+  rows.bytes("  and back", [](const PlanReport& plan) { return plan.prefill_transfers.up_bytes; });
+  rows.text("  in copies",
+            [](const PlanReport& plan) { return grouped(plan.prefill_transfers.up_count); });
+}
+
 // What the peak holds beside the weights, against the formula's terms.
 std::int64_t deviation_bytes(const PlanReport& plan) {
   return plan.memory.peak_bytes - plan.memory.weights_bytes - plan.formula.eq9_total_bytes;
@@ -130,8 +151,18 @@ Rows component_rows(const MemoryReport& memory) {
   return rows;
 }
 
-std::string against_plan(const RunReport& report) {
-  const std::int64_t off = report.memory.peak_bytes - report.plan.memory.peak_bytes;
+// "by the prompt, there (in 96 copies)".
+void add_transfer_rows(const char* stage, const TransferReport& transfers, Rows& rows) {
+  const auto add = [&](const char* way, std::int64_t bytes, std::int64_t count) {
+    rows.push_back({fmt::format("  {}, {}, {} copies", stage, way, grouped(count)), grouped(bytes),
+                    in_units(bytes)});
+  };
+  add("to the pool", transfers.down_bytes, transfers.down_count);
+  add("and back", transfers.up_bytes, transfers.up_count);
+}
+
+std::string against_plan(std::int64_t measured, std::int64_t planned) {
+  const std::int64_t off = measured - planned;
   return off == 0 ? "as planned" : fmt::format("{} more than planned", grouped(off));
 }
 
@@ -180,7 +211,7 @@ std::string kept_text(const std::vector<LayerRetention>& layers, std::int64_t bu
 }
 
 std::string plan_text(const ModelInfo& model, const std::vector<PlanReport>& plans,
-                      std::int64_t memory_limit_bytes) {
+                      const PrefillOptions& options) {
   PlanTable rows(plans);
   rows.text("method", [](const PlanReport& plan) { return plan.method; });
   rows.text("chunk, tokens", [](const PlanReport& plan) { return grouped(plan.chunk_len); });
@@ -191,11 +222,18 @@ std::string plan_text(const ModelInfo& model, const std::vector<PlanReport>& pla
   }
   rows.blank();
   add_peak_rows(rows, plans);
+  add_pool_rows(rows, plans);
   rows.blank();
   add_formula_rows(rows);
-  if (memory_limit_bytes > 0) {
+  if (options.memory_limit_bytes > 0 || options.pool_limit_bytes > 0) {
     rows.blank();
-    rows.bytes("memory limit", [&](const PlanReport&) { return memory_limit_bytes; });
+    const auto limit = [&rows](const char* label, std::int64_t bytes) {
+      if (bytes > 0) {
+        rows.bytes(label, [bytes](const PlanReport&) { return bytes; });
+      }
+    };
+    limit("memory limit", options.memory_limit_bytes);
+    limit("pool limit", options.pool_limit_bytes);
     rows.text("fits", [](const PlanReport& plan) { return plan.fits ? "yes" : "NO"; });
     rows.text("largest prompt that fits",
               [](const PlanReport& plan) { return grouped(plan.max_prompt_len); });
@@ -208,8 +246,9 @@ std::string run_text(const RunReport& report) {
   std::string text = times_text(report);
   text += fmt::format("  stopped: {}\n\n", report.stop_reason);
 
-  Rows rows = {{"device peak, " + against_plan(report), grouped(memory.peak_bytes),
-                in_units(memory.peak_bytes)}};
+  const MemoryReport& planned = report.plan.memory;
+  Rows rows = {{"device peak, " + against_plan(memory.peak_bytes, planned.peak_bytes),
+                grouped(memory.peak_bytes), in_units(memory.peak_bytes)}};
   for (auto& row : component_rows(memory)) {
     rows.push_back(std::move(row));
   }
@@ -219,6 +258,12 @@ std::string run_text(const RunReport& report) {
   add("final cache", memory.final_cache_bytes);
   add("reserved at start", memory.reserved_bytes);
   add("process peak", report.process_peak_bytes);
+  if (memory.pool_bytes > 0) {
+    rows.push_back({"offload pool, " + against_plan(memory.pool_bytes, planned.pool_bytes),
+                    grouped(memory.pool_bytes), in_units(memory.pool_bytes)});
+    add_transfer_rows("prompt", report.prefill_transfers, rows);
+    add_transfer_rows("answer", report.decode_transfers, rows);
+  }
   text += table(rows);
 
   if (!report.digests.empty()) {

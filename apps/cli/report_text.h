@@ -15,7 +15,7 @@ std::string kept_text(const std::vector<LayerRetention>& layers, std::int64_t bu
 
 // One column for each plan. All are of the same model, prompt and options but for the method.
 std::string plan_text(const ModelInfo& model, const std::vector<PlanReport>& plans,
-                      std::int64_t memory_limit_bytes);
+                      const PrefillOptions& options);
 
 // Times, memory by component, digests if there are any.
 std::string run_text(const RunReport& report);

@@ -129,6 +129,8 @@ void add_prefill_flags(Flags& flags, PrefillOptions& prefill) {
   flags.bytes(
       {"--memory-limit", "SIZE", "refuse what needs more, weights included: 8G, 512M, 1.5GiB"},
       prefill.memory_limit_bytes);
+  flags.bytes({"--pool-limit", "SIZE", "headinfer: refuse what needs a larger offload pool"},
+              prefill.pool_limit_bytes);
   flags.choice<ComputeType>(
       {"--dtype", "auto|bf16|f32", "type of activations and cache"}, prefill.compute_type,
       {{"auto", ComputeType::kAuto}, {"bf16", ComputeType::kBF16}, {"f32", ComputeType::kF32}});

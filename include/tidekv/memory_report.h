@@ -15,8 +15,18 @@ struct MemoryReport {
   std::int64_t final_cache_bytes = 0;  // retained KV after prefill; generated rows not included
   std::int64_t transient_bytes = 0;    // peak - weights - final cache
   std::int64_t reserved_bytes = 0;     // taken from the system at once, weights not included
+  std::int64_t pool_bytes = 0;  // of the offload pool, which is no part of the others; else 0
   // What the peak was made of, by component name, in a fixed order; zeros included.
   std::vector<std::pair<std::string, std::int64_t>> components;
+};
+
+// What went between the device and the offload pool.
+struct TransferReport {
+  std::int64_t down_bytes = 0;  // to the pool
+  std::int64_t down_count = 0;  // copies
+  std::int64_t up_bytes = 0;    // to the device
+  std::int64_t up_count = 0;
+  friend bool operator==(const TransferReport&, const TransferReport&) = default;
 };
 
 struct LayerRetention {
@@ -48,6 +58,7 @@ struct LayerDigest {
 // The largest working set by the closed form, and by the plain terms of the paper's Eq. (9).
 struct FormulaReport {
   std::int64_t closed_form_peak_bytes = 0;  // equals MemoryReport::peak_bytes
+  std::int64_t closed_form_pool_bytes = 0;  // equals MemoryReport::pool_bytes
   std::int64_t eq9_active_kv_bytes = 0;     // 2 H_kv S D b
   std::int64_t eq9_hidden_bytes = 0;        // S d_model b
   std::int64_t eq9_activation_bytes = 0;    // c C d_ff b
@@ -65,9 +76,10 @@ struct PlanReport {
   std::int64_t max_new_tokens = 0;
   std::int64_t kv_group_len = 0;     // elements that share a scale; 0 where nothing is quantised
   std::int64_t kv_residual_len = 0;  // newest tokens that are not, where others are
-  bool fits = true;                  // within the memory limit, if there is one
-  std::int64_t max_prompt_len = 0;   // largest prompt that fits the limit; 0 without a limit
+  bool fits = true;                  // within the limits of memory and pool, if there are any
+  std::int64_t max_prompt_len = 0;   // largest prompt that fits the limits; 0 without a limit
   MemoryReport memory;
+  TransferReport prefill_transfers;
   FormulaReport formula;
   std::vector<LayerRetention> layers;
   std::vector<TimelineEntry> timeline;
@@ -86,6 +98,8 @@ struct Generation {
 struct RunReport : Generation {
   PlanReport plan;      // made before the run
   MemoryReport memory;  // measured by the ledger
+  TransferReport prefill_transfers;
+  TransferReport decode_transfers;
   std::vector<LayerRetention> layers;
   std::vector<LayerDigest> digests;     // if asked
   std::vector<TimelineEntry> timeline;  // if asked

@@ -48,9 +48,11 @@ struct PrefillOptions {
   bool all_rows = false;               // run every row through the last layer (Alg. 1 returns H)
   ComputeType compute_type = ComputeType::kAuto;
   std::int64_t memory_limit_bytes = 0;  // weights included; 0: no limit
-  std::int64_t context_len = 0;         // cap on prompt + generated; 0: the model's own
-  bool beyond_context = false;          // context_len may exceed the model's own, untrained there
-  std::int64_t max_new_tokens = 128;    // -1: as many as the context leaves
+  std::int64_t pool_limit_bytes =
+      0;                         // headinfer: of the offload pool, beside the former; 0: no limit
+  std::int64_t context_len = 0;  // cap on prompt + generated; 0: the model's own
+  bool beyond_context = false;   // context_len may exceed the model's own, untrained there
+  std::int64_t max_new_tokens = 128;  // -1: as many as the context leaves
 };
 
 // Order of the filters, as in llama.cpp: repeat penalty, top-k, top-p, min-p, temperature.

@@ -33,7 +33,8 @@ void check_queries(DeviceView q, const KvView& kv) {
   TIDEKV_CHECK(is_activation(q.dtype()) && kv.keys.dtype() == q.dtype() &&
                kv.values.dtype() == q.dtype());
   check_shape(kv.values, kv.keys.rows(), kv.keys.cols());
-  TIDEKV_CHECK_OP(q.cols() % (kv.num_kv_heads() * kv.head_dim()), ==, 0);
+  TIDEKV_CHECK_OP(q.cols() % (kv.heads_of_layer() * kv.head_dim()), ==, 0);
+  TIDEKV_CHECK_OP(kv.first_head + kv.num_kv_heads(), <=, kv.heads_of_layer());
   for (const HeadSpan& head : kv.heads) {
     TIDEKV_CHECK_OP(head.len, >=, q.rows());
     TIDEKV_CHECK_OP(head.len, <=, head.capacity);
@@ -132,9 +133,10 @@ void Backend::release(Buffer& buffer) {
 
 Status Backend::reserve(const MemoryPlan& plan) {
   TIDEKV_CHECK_OP(num_allocations_, ==, 0);
-  TIDEKV_TRY(do_reserve(plan.arena_bytes));
+  TIDEKV_TRY(do_reserve(plan.arena_bytes, plan.pool_bytes));
   plan_ = plan.allocations;
   reserved_bytes_ = plan.arena_bytes;
+  reserved_pool_bytes_ = plan.pool_bytes;
   return Ok{};
 }
 
@@ -156,6 +158,29 @@ Result<DeviceView> Backend::import_weights(const HostView& weights) {
   accountant_.add({&charge, 1});
   return view;
 }
+
+Result<PoolView> Backend::open_pool(DType dtype, std::int64_t rows, std::int64_t cols) {
+  const std::int64_t bytes = rows * row_bytes(dtype, cols);
+  TIDEKV_CHECK_OP(pool_ledger_.peak_bytes, ==, 0);
+  if (!plan_.empty()) {
+    TIDEKV_CHECK_OP(bytes, ==, reserved_pool_bytes_);
+  }
+  TIDEKV_ASSIGN(std::byte * data, do_open_pool(bytes));
+  pool_ledger_.peak_bytes = bytes;
+  return PoolView(DeviceView(data, dtype, rows, cols));
+}
+
+void Backend::store(DeviceView from, PoolView to) {
+  copy(from, to.bytes_);
+  pool_ledger_.down.add(from.num_bytes());
+}
+
+void Backend::load(PoolView from, DeviceView to) {
+  copy(from.bytes_, to);
+  pool_ledger_.up.add(to.num_bytes());
+}
+
+void Backend::download(PoolView from, std::span<std::byte> to) { download(from.bytes_, to); }
 
 void Backend::upload(std::span<const std::byte> from, DeviceView to) {
   TIDEKV_CHECK_OP(from.size(), ==, to.num_bytes());

@@ -25,6 +25,7 @@
 #include "base/thread_pool.h"
 #include "memory/accountant.h"
 #include "memory/plan.h"
+#include "memory/pool_ledger.h"
 #include "tensor/linear.h"
 #include "tensor/position.h"
 #include "tensor/rope_pairs.h"
@@ -131,10 +132,21 @@ class Backend {
   // True from the moment the request's cancel flag was seen; results since then are undefined.
   bool cancelled() const { return cancel_.cancelled(); }
 
+  // --- the offload pool: memory beside the device's, of one request, which only transfers reach
+  // ---
+
+  // All of it, uninitialised, once and until the backend dies; after reserve() what the plan says.
+  Result<PoolView> open_pool(DType dtype, std::int64_t rows, std::int64_t cols);
+  // Rows from the device to the pool, and back; counted.
+  void store(DeviceView from, PoolView to);
+  void load(PoolView from, DeviceView to);
+  const PoolLedger& pool() const { return pool_ledger_; }
+
   // --- movement ---
 
   void upload(std::span<const std::byte> from, DeviceView to);
   void download(DeviceView from, std::span<std::byte> to);
+  void download(PoolView from, std::span<std::byte> to);  // for who looks on; not counted
   void copy(DeviceView from, DeviceView to);
   // Waits for the device; the one place its errors surface.
   Status synchronize();
@@ -162,7 +174,8 @@ class Backend {
   void project_heads(DeviceView a, const HeadProjection& projection, DeviceView queries,
                      const KvView& kv);
   // Causal attention, in place: q [rows, q_heads * D] becomes the output. The rows are the newest
-  // of the cache: row r sees each head's slots [0, len - rows + r + 1).
+  // of the cache: row r sees each head's slots [0, len - rows + r + 1). Of a view of some heads,
+  // only the columns of their query heads, and by the same operations as with all.
   void attend(DeviceView q, const KvView& kv, Phase phase);
   // out = silu(gate) * up, elementwise; out may be gate.
   void swiglu(DeviceView gate, DeviceView up, DeviceView out);
@@ -268,7 +281,9 @@ class Backend {
 
   virtual Result<std::byte*> do_allocate(std::int64_t id, std::int64_t bytes) = 0;
   virtual void do_release(std::int64_t id, std::byte* data, std::int64_t bytes) = 0;
-  virtual Status do_reserve(std::int64_t arena_bytes) = 0;
+  virtual Status do_reserve(std::int64_t arena_bytes, std::int64_t pool_bytes) = 0;
+  // do_copy reaches its bytes as it does the device's.
+  virtual Result<std::byte*> do_open_pool(std::int64_t bytes) = 0;
   virtual Result<DeviceView> do_import_weights(const HostView& weights) = 0;
   virtual void do_upload(std::span<const std::byte> from, DeviceView to) = 0;
   virtual void do_download(DeviceView from, std::span<std::byte> to) = 0;
@@ -332,6 +347,8 @@ class Backend {
   std::int64_t num_allocations_ = 0;
   std::vector<PlannedAllocation> plan_;
   std::int64_t reserved_bytes_ = 0;
+  std::int64_t reserved_pool_bytes_ = 0;
+  PoolLedger pool_ledger_;
   DeviceView workspace_;
 };
 

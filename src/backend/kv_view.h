@@ -25,9 +25,13 @@ struct KvView {
   DeviceView keys;                  // [sum of capacities, head_dim]
   DeviceView values;                // the same shape
   std::span<const HeadSpan> heads;  // [num_kv_heads]
+  // Of a view of some of a layer's heads: those before them, and all there are; 0: these are all.
+  std::int64_t first_head = 0;
+  std::int64_t num_all_heads = 0;
 
   std::int64_t num_kv_heads() const { return static_cast<std::int64_t>(heads.size()); }
   std::int64_t head_dim() const { return keys.cols(); }
+  std::int64_t heads_of_layer() const { return num_all_heads > 0 ? num_all_heads : num_kv_heads(); }
 };
 
 // Slots or positions of every KV head, one head's behind the other's.

@@ -55,6 +55,9 @@ void CacheManager::commit_all(ActiveLayer active) {
 
 Status CacheManager::open_all(std::span<const std::int64_t> budgets, std::int64_t most_rows) {
   TIDEKV_CHECK_OP(budgets.size(), ==, shape_.num_layers);
+  if (shape_.offload_chunk_len > 0) {
+    return open_offloaded();
+  }
   for (const std::int64_t budget : budgets) {
     TIDEKV_ASSIGN(CompactLayer layer,
                   CompactLayer::open(*backend_, shape_, std::min(budget, shape_.prompt_len),
@@ -64,9 +67,22 @@ Status CacheManager::open_all(std::span<const std::int64_t> budgets, std::int64_
   return Ok{};
 }
 
+Status CacheManager::open_offloaded() {
+  const std::int64_t layer_rows = 2 * shape_.num_kv_heads * (shape_.prompt_len + shape_.growth_len);
+  TIDEKV_ASSIGN(ring_, OffloadRing::open(*backend_, shape_, active_spans_));
+  TIDEKV_ASSIGN(const PoolView rows,
+                backend_->open_pool(shape_.dtype, shape_.num_layers * layer_rows, shape_.head_dim));
+  for (std::int64_t layer = 0; layer < shape_.num_layers; ++layer) {
+    layers_.push_back(CompactLayer::open_offloaded(
+        *backend_, *ring_, rows.rows_at(layer * layer_rows, layer_rows), storage_of(layer)));
+  }
+  return Ok{};
+}
+
 Result<ActiveLayer> CacheManager::open_active_over(std::int64_t layer,
                                                    const ActiveLayer::Chunk& chunk) {
-  return ActiveLayer::open_over(*backend_, shape_, growing(layer), chunk, active_storage());
+  const LayerKv& cached = layers_[static_cast<std::size_t>(layer)].kv();
+  return ActiveLayer::open_over(*backend_, shape_, cached, chunk, active_storage());
 }
 
 void CacheManager::count_appended(std::int64_t layer, std::int64_t rows) {

@@ -3,6 +3,7 @@
 // chunks pass.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "cache/compact_layer.h"
@@ -29,12 +30,14 @@ class CacheManager {
   // --- caches that are there from the start ---
 
   // Opens every layer's cache: no head ever keeps more than budgets[layer] of the `most_rows` rows
-  // that come.
+  // that come. In the offload pool if the cache's shape says so: then all are kept.
   Status open_all(std::span<const std::int64_t> budgets, std::int64_t most_rows);
   // The active layer over what the layer's cache holds.
   Result<ActiveLayer> open_active_over(std::int64_t layer, const ActiveLayer::Chunk& chunk);
   // The cache itself, for rows that fit it; count_appended() afterwards.
-  LayerKv& growing(std::int64_t layer) { return layers_[static_cast<std::size_t>(layer)].kv(); }
+  AttendedKv& growing(std::int64_t layer) {
+    return layers_[static_cast<std::size_t>(layer)].attended();
+  }
   void count_appended(std::int64_t layer, std::int64_t rows);
   // See CompactLayer.
   void replace(std::int64_t layer, const ActiveLayer& active, const Retained& slots,
@@ -55,6 +58,7 @@ class CacheManager {
  private:
   friend class DecodeAdapter;
   HeadStorage storage_of(std::int64_t layer);
+  Status open_offloaded();
   HeadStorage active_storage() { return {active_spans_, active_lens_}; }
 
   Backend* backend_;
@@ -66,7 +70,8 @@ class CacheManager {
   std::vector<HeadSpan> staged_spans_;     // the same
   std::vector<std::int64_t> staged_lens_;  // the same
   std::vector<std::int64_t> cut_lens_;     // the same
-  std::vector<CompactLayer> layers_;       // room for all from the start
+  std::optional<OffloadRing> ring_;
+  std::vector<CompactLayer> layers_;  // room for all from the start
 };
 
 }  // namespace tidekv

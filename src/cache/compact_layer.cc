@@ -77,6 +77,25 @@ Result<CompactLayer> CompactLayer::open(Backend& backend, const CacheShape& shap
   return layer;
 }
 
+CompactLayer CompactLayer::open_offloaded(Backend& backend, OffloadRing& ring, PoolView rows,
+                                          const HeadStorage& storage) {
+  CompactLayer layer;
+  layer.lens_ = storage.lens;
+  std::fill(layer.lens_.begin(), layer.lens_.end(), std::int64_t{0});
+  layer.offloaded_.emplace(backend, ring, rows, static_cast<std::int64_t>(layer.lens_.size()));
+  return layer;
+}
+
+AttendedKv& CompactLayer::attended() {
+  if (quantised_) {
+    return *quantised_;
+  }
+  if (offloaded_) {
+    return *offloaded_;
+  }
+  return kv_;
+}
+
 void CompactLayer::settle(Backend& backend) {
   if (quantised_) {
     quantised_->settle(backend);

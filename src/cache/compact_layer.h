@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "cache/active_layer.h"
+#include "cache/offloaded_kv.h"
 #include "cache/quantised_kv.h"
 #include "cache/retained.h"
 
@@ -34,6 +35,9 @@ class CompactLayer {
   // rows.
   static Result<CompactLayer> open(Backend& backend, const CacheShape& shape, std::int64_t rows,
                                    std::int64_t cut_rows, const HeadStorage& storage);
+  // Empty, in the offload pool; see OffloadedKv.
+  static CompactLayer open_offloaded(Backend& backend, OffloadRing& ring, PoolView rows,
+                                     const HeadStorage& storage);
   // `rows` rows were appended to every head of a cache that was never cut.
   void count_appended(std::int64_t rows);
   // Holds rows `slots` of `active` from now on, whose first rows are those of this cache and whose
@@ -46,13 +50,11 @@ class CompactLayer {
   LayerKv& kv() { return kv_; }
   const LayerKv& kv() const { return kv_; }
   // The cache in whatever layout.
-  AttendedKv& attended() {
-    return quantised_ ? static_cast<AttendedKv&>(*quantised_) : static_cast<AttendedKv&>(kv_);
-  }
+  AttendedKv& attended();
   // The newest token has attended.
   void settle(Backend& backend);
-  // Calls body(DeviceView) for all bytes that hold retained tokens of the prompt: keys of every
-  // head, then values; those of a cache in few bits as QuantisedKv says.
+  // Calls body(DeviceView), or body(PoolView), for all bytes that hold retained tokens of the
+  // prompt: keys of every head, then values; those of a cache in few bits as QuantisedKv says.
   template <typename Body>
   void for_each_view(const Body& body) const;
 
@@ -72,7 +74,9 @@ class CompactLayer {
   void count_all(const ActiveLayer& active);
 
   LayerKv kv_;
+  // Or instead of rows on the device:
   std::optional<QuantisedKv> quantised_;
+  std::optional<OffloadedKv> offloaded_;
   Buffer positions_buffer_;
   DeviceView positions_;
   std::span<std::int64_t> lens_;
@@ -83,6 +87,10 @@ template <typename Body>
 void CompactLayer::for_each_view(const Body& body) const {
   if (quantised_) {
     quantised_->for_each_view(body);
+    return;
+  }
+  if (offloaded_) {
+    offloaded_->for_each_view(lens_.front(), body);
     return;
   }
   const KvView rows = kv_.view();

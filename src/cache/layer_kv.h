@@ -29,6 +29,8 @@ struct CacheShape {
   std::int64_t prompt_len = 0;
   std::int64_t growth_len = 0;  // rows per head set aside for generated tokens
   KvQuantiser quantiser = {};
+  // Most tokens appended at once to a cache in the offload pool; 0: the cache is on the device.
+  std::int64_t offload_chunk_len = 0;
 
   // K and V of one row of one head.
   std::int64_t row_bytes() const { return 2 * head_dim * size_of(dtype); }

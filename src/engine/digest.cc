@@ -44,6 +44,21 @@ std::uint64_t Digest64::value() const {
   return end.state_;
 }
 
+template <typename View>
+void DigestProbe::add_rows(Digest64& digest, View rows) {
+  // As one long row, so that a row longer than the staging buffer is no special case.
+  const std::int64_t total = rows.rows() * rows.cols();
+  const View flat = rows.reshaped(total, 1);
+  const std::int64_t step = static_cast<std::int64_t>(staging_.size()) / size_of(rows.dtype());
+  for (std::int64_t begin = 0; begin < total; begin += step) {
+    const View part = flat.rows_at(begin, std::min(step, total - begin));
+    const std::span<std::byte> host =
+        std::span(staging_).first(static_cast<std::size_t>(part.num_bytes()));
+    backend_->download(part, host);
+    digest.add(host);
+  }
+}
+
 DigestProbe::DigestProbe(Backend& backend, const ModelConfig& config)
     : backend_(&backend),
       layers_(static_cast<std::size_t>(config.num_layers)),
@@ -79,23 +94,9 @@ void DigestProbe::on_commit(std::int64_t layer, const CompactLayer& compact) {
   } else {
     add_rows(positions, compact.positions().entries);
   }
-  compact.for_each_view([&](DeviceView rows) { add_rows(cache, rows); });
+  compact.for_each_view([&](auto rows) { add_rows(cache, rows); });
   digest_of(layer).positions = positions.value();
   digest_of(layer).cache = cache.value();
-}
-
-void DigestProbe::add_rows(Digest64& digest, DeviceView rows) {
-  // As one long row, so that a row longer than the staging buffer is no special case.
-  const std::int64_t total = rows.rows() * rows.cols();
-  const DeviceView flat = rows.reshaped(total, 1);
-  const std::int64_t step = static_cast<std::int64_t>(staging_.size()) / size_of(rows.dtype());
-  for (std::int64_t begin = 0; begin < total; begin += step) {
-    const DeviceView part = flat.rows_at(begin, std::min(step, total - begin));
-    const std::span<std::byte> host =
-        std::span(staging_).first(static_cast<std::size_t>(part.num_bytes()));
-    backend_->download(part, host);
-    digest.add(host);
-  }
 }
 
 }  // namespace tidekv

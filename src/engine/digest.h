@@ -39,7 +39,8 @@ class DigestProbe final : public PrefillProbe {
   std::vector<LayerDigest> layers() const;
 
  private:
-  void add_rows(Digest64& digest, DeviceView rows);
+  template <typename View>  // on the device or in the offload pool
+  void add_rows(Digest64& digest, View rows);
   LayerDigest& digest_of(std::int64_t layer) { return layers_[static_cast<std::size_t>(layer)]; }
 
   Backend* backend_;

@@ -15,15 +15,17 @@ struct NamedMethod {
   std::int64_t default_chunk_len = 0;
   bool cuts_in_decode = false;
   std::int64_t kv_bits = 0;
+  bool offloads = false;
 };
 
-constexpr std::array<NamedMethod, 6> kNamedMethods = {{
+constexpr std::array<NamedMethod, 7> kNamedMethods = {{
     {"tide-noevict", "layer-major", "full"},
     {"full-chunked", "chunk-major", "full"},
     {"keydiff", "chunk-major", "key-difference", 0, 128, true},
     {"streaming-llm", "chunk-major", "recent", 4, 0, true},
     {"kivi-2", "one-shot", "full", 0, 0, false, 2},
     {"kivi-4", "one-shot", "full", 0, 0, false, 4},
+    {"headinfer", "chunk-major", "full", 0, 0, false, 0, true},
 }};
 
 template <typename Entry>
@@ -52,7 +54,8 @@ std::vector<Method> all_methods() {
   for (const NamedMethod& named : kNamedMethods) {
     methods.push_back({std::string(named.name), entry_of(schedule_entries(), named.schedule),
                        entry_of(selector_entries(), named.selector), named.default_sinks,
-                       named.default_chunk_len, named.cuts_in_decode, named.kv_bits});
+                       named.default_chunk_len, named.cuts_in_decode, named.kv_bits,
+                       named.offloads});
   }
   return methods;
 }

@@ -21,6 +21,7 @@ struct Method {
   std::int64_t default_chunk_len = 0;  // the same; 0: the largest that fits
   bool cuts_in_decode = false;         // generated rows count in the budget, and may evict others
   std::int64_t kv_bits = 0;            // of an element of the cache; 0: those of its type
+  bool offloads = false;               // the cache lives in the offload pool
 
   // The whole prompt at once, MLP not tiled, scores dense.
   bool whole_prompt() const { return schedule->run == run_one_shot; }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 namespace tidekv {
@@ -23,6 +24,9 @@ Result<std::int64_t> plan_steps(Session& session, const Accountant& accountant,
   return planned == 0 ? 0 : (num_steps - planned) * (accountant.num_events() - before);
 }
 
+// A limit of 0 is none.
+bool within(std::int64_t bytes, std::int64_t limit) { return limit == 0 || bytes <= limit; }
+
 // Walks the session's schedule; `trace` is complete when this has returned.
 Status walk_schedule(const ModelContext& model, const SessionOptions& options, bool with_timeline,
                      std::vector<TracedAllocation>* trace, DryRun* result) {
@@ -33,6 +37,8 @@ Status walk_schedule(const ModelContext& model, const SessionOptions& options, b
   const std::vector<std::int32_t> prompt(static_cast<std::size_t>(options.prompt_len));
   TIDEKV_TRY(session->prefill(prompt));
   result->final_cache_bytes = final_cache_bytes(*session);
+  result->prefill_transfers = transfers_since({}, backend->pool());
+  result->memory.pool_bytes = backend->pool().peak_bytes;
   result->layers = retention_of(session->cache());
   const Accountant& accountant = backend->accountant();
   std::int64_t later_events = 0;
@@ -86,6 +92,7 @@ FormulaInput formula_input(const ModelContext& model, const ResolvedRequest& req
   in.code_bits = session.quantiser.bits;
   in.code_group_len = session.quantiser.group_len;
   in.residual_len = session.quantiser.residual_len;
+  in.offloads = session.method.offloads;
   in.layer_budgets = layer_budgets;
   return in;
 }
@@ -102,6 +109,7 @@ FormulaReport formula_report(const ModelContext& model, const ResolvedRequest& r
   const Eq9Terms eq9 = eq9_terms(in);
   FormulaReport report;
   report.closed_form_peak_bytes = closed_form_peak_bytes(in);
+  report.closed_form_pool_bytes = closed_form_pool_bytes(in);
   report.eq9_active_kv_bytes = eq9.active_kv_bytes;
   report.eq9_hidden_bytes = eq9.hidden_bytes;
   report.eq9_activation_bytes = eq9.activation_bytes;
@@ -111,7 +119,7 @@ FormulaReport formula_report(const ModelContext& model, const ResolvedRequest& r
   return report;
 }
 
-// The largest prompt within the context that fits the limit, with the chunk the user fixed or, if
+// The largest prompt within the context that fits the limits, with the chunk the user fixed or, if
 // automatic, with any chunk. The peak grows with the prompt.
 std::int64_t largest_fitting_prompt(const ModelContext& model, ResolvedRequest request) {
   if (request.chunk_is_auto) {
@@ -119,7 +127,7 @@ std::int64_t largest_fitting_prompt(const ModelContext& model, ResolvedRequest r
   }
   const auto fits = [&](std::int64_t prompt_len) {
     set_prompt_len(request, prompt_len);
-    return closed_form_peak_bytes(model, request) <= request.memory_limit_bytes;
+    return fits_by_formula(model, request);
   };
   std::int64_t low = 0;
   std::int64_t high = request.context_len + 1;
@@ -132,9 +140,11 @@ std::int64_t largest_fitting_prompt(const ModelContext& model, ResolvedRequest r
 
 }  // namespace
 
-std::int64_t closed_form_peak_bytes(const ModelContext& model, const ResolvedRequest& request) {
+bool fits_by_formula(const ModelContext& model, const ResolvedRequest& request) {
   const std::vector<std::int64_t> budgets = layer_budgets(request.session);
-  return closed_form_peak_bytes(formula_input(model, request, budgets));
+  const FormulaInput in = formula_input(model, request, budgets);
+  return within(closed_form_peak_bytes(in), request.memory_limit_bytes) &&
+         within(closed_form_pool_bytes(in), request.pool_limit_bytes);
 }
 
 Result<DryRun> run_dry(const ModelContext& model, const SessionOptions& options,
@@ -163,20 +173,24 @@ Result<Plan> make_plan(const ModelContext& model, const ResolvedRequest& request
   report.max_new_tokens = request.max_new_tokens;
   report.kv_group_len = request.session.quantiser.group_len;
   report.kv_residual_len = request.session.quantiser.residual_len;
-  report.memory = memory_report(plan.memory.peak, dry.final_cache_bytes, plan.memory.arena_bytes);
+  report.memory = memory_report(plan.memory.peak, dry.final_cache_bytes, plan.memory.arena_bytes,
+                                plan.memory.pool_bytes);
+  report.prefill_transfers = dry.prefill_transfers;
   report.formula = formula_report(model, request);
   report.layers = std::move(dry.layers);
   report.timeline = std::move(dry.timeline);
-  if (request.memory_limit_bytes > 0) {
-    report.fits = report.memory.peak_bytes <= request.memory_limit_bytes;
+  if (request.memory_limit_bytes > 0 || request.pool_limit_bytes > 0) {
+    report.fits = within(report.memory.peak_bytes, request.memory_limit_bytes) &&
+                  within(report.memory.pool_bytes, request.pool_limit_bytes);
     report.max_prompt_len = largest_fitting_prompt(model, request);
   }
   return plan;
 }
 
 MemoryReport memory_report(const ComponentBytes& peak, std::int64_t final_cache_bytes,
-                           std::int64_t reserved_bytes) {
+                           std::int64_t reserved_bytes, std::int64_t pool_bytes) {
   MemoryReport report;
+  report.pool_bytes = pool_bytes;
   report.peak_bytes = peak.total();
   report.weights_bytes = peak[Component::kWeights];
   report.final_cache_bytes = final_cache_bytes;
@@ -215,25 +229,40 @@ std::vector<LayerRetention> retention_of(const CacheManager& cache) {
   return layers;
 }
 
+TransferReport transfers_since(const PoolLedger& before, const PoolLedger& now) {
+  const Transfers down = now.down - before.down;
+  const Transfers up = now.up - before.up;
+  return {down.bytes, down.count, up.bytes, up.count};
+}
+
 std::int64_t final_cache_bytes(const Session& session) {
   std::int64_t bytes = 0;
   for (std::size_t index = 0; index < session.num_caches(); ++index) {
     const CacheManager& cache = session.cache(index);
     for (std::int64_t layer = 0; layer < cache.num_committed(); ++layer) {
-      cache.layer(layer).for_each_view([&](DeviceView rows) { bytes += rows.num_bytes(); });
+      cache.layer(layer).for_each_view([&]<typename View>(View rows) {
+        bytes += std::is_same_v<View, DeviceView> ? rows.num_bytes() : 0;
+      });
     }
   }
   return bytes;
 }
 
-Error does_not_fit(const PlanReport& report, std::int64_t memory_limit_bytes) {
-  return Error{ErrorCode::kDoesNotFit,
-               "the plan needs " + std::to_string(report.memory.peak_bytes) + " bytes for " +
-                   std::to_string(report.prompt_len) + " prompt tokens with --method " +
-                   report.method + " at chunk " + std::to_string(report.chunk_len) +
-                   "; --memory-limit allows " + std::to_string(memory_limit_bytes) +
-                   " (weights included). The largest prompt that fits is " +
-                   std::to_string(report.max_prompt_len) + " tokens"};
+Error does_not_fit(const PlanReport& report, const ResolvedRequest& request) {
+  const bool device_fits = within(report.memory.peak_bytes, request.memory_limit_bytes);
+  const std::string needed =
+      device_fits ? std::to_string(report.memory.pool_bytes) + " bytes of the offload pool"
+                  : std::to_string(report.memory.peak_bytes) + " bytes";
+  const std::string allowed =
+      device_fits ? "--pool-limit allows " + std::to_string(request.pool_limit_bytes)
+                  : "--memory-limit allows " + std::to_string(request.memory_limit_bytes) +
+                        " (weights included)";
+  return Error{ErrorCode::kDoesNotFit, "the plan needs " + needed + " for " +
+                                           std::to_string(report.prompt_len) +
+                                           " prompt tokens with --method " + report.method +
+                                           " at chunk " + std::to_string(report.chunk_len) + "; " +
+                                           allowed + ". The largest prompt that fits is " +
+                                           std::to_string(report.max_prompt_len) + " tokens"};
 }
 
 }  // namespace tidekv

@@ -30,6 +30,7 @@ struct ResolvedRequest {
   std::int64_t wanted_new_tokens = 0;  // as asked; -1: as many as the context leaves
   std::int64_t max_new_tokens = 0;     // cut to what the context leaves
   std::int64_t memory_limit_bytes = 0;
+  std::int64_t pool_limit_bytes = 0;
   bool chunk_is_auto = false;
 };
 
@@ -46,6 +47,7 @@ void set_prompt_len(ResolvedRequest& request, std::int64_t prompt_len);
 struct DryRun {
   MemoryPlan memory;
   std::int64_t final_cache_bytes = 0;  // of all caches
+  TransferReport prefill_transfers;
   std::vector<LayerRetention> layers;
   std::vector<TimelineEntry> timeline;
 };
@@ -62,18 +64,20 @@ struct Plan {
 Result<Plan> make_plan(const ModelContext& model, const ResolvedRequest& request,
                        bool with_timeline);
 
-// The same numbers from the closed form, for searches and for checking the ledger.
-std::int64_t closed_form_peak_bytes(const ModelContext& model, const ResolvedRequest& request);
+// Whether a request keeps to its limits, by the closed form: for searches.
+bool fits_by_formula(const ModelContext& model, const ResolvedRequest& request);
 
 // Fills the parts of a report that come from a ledger.
 MemoryReport memory_report(const ComponentBytes& peak, std::int64_t final_cache_bytes,
-                           std::int64_t reserved_bytes);
+                           std::int64_t reserved_bytes, std::int64_t pool_bytes = 0);
 std::vector<TimelineEntry> timeline_of(const Accountant& accountant);
 std::vector<LayerRetention> retention_of(const CacheManager& cache);
-// Of all caches.
+// What was moved after `before`.
+TransferReport transfers_since(const PoolLedger& before, const PoolLedger& now);
+// Of all caches, on the device.
 std::int64_t final_cache_bytes(const Session& session);
 
 // The error of a request that needs more than it may have.
-Error does_not_fit(const PlanReport& report, std::int64_t memory_limit_bytes);
+Error does_not_fit(const PlanReport& report, const ResolvedRequest& request);
 
 }  // namespace tidekv

@@ -30,6 +30,7 @@ Json layers_json(const std::vector<LayerRetention>& layers) {
 
 Json formula_json(const FormulaReport& formula) {
   return {{"closed_form_peak_bytes", formula.closed_form_peak_bytes},
+          {"closed_form_pool_bytes", formula.closed_form_pool_bytes},
           {"eq9_active_kv_bytes", formula.eq9_active_kv_bytes},
           {"eq9_hidden_bytes", formula.eq9_hidden_bytes},
           {"eq9_activation_bytes", formula.eq9_activation_bytes},
@@ -44,11 +45,19 @@ void add_memory(const MemoryReport& memory, Json& json) {
   json["final_cache_bytes"] = memory.final_cache_bytes;
   json["transient_bytes"] = memory.transient_bytes;
   json["reserved_bytes"] = memory.reserved_bytes;
+  json["pool_bytes"] = memory.pool_bytes;
   Json components = Json::object();
   for (const auto& [name, bytes] : memory.components) {
     components[name] = bytes;
   }
   json["components"] = std::move(components);
+}
+
+void add_transfers(const char* key, const TransferReport& transfers, Json& json) {
+  json[key] = {{"down_bytes", transfers.down_bytes},
+               {"down_count", transfers.down_count},
+               {"up_bytes", transfers.up_bytes},
+               {"up_count", transfers.up_count}};
 }
 
 // The keys that a plan and a run share. `memory` and `layers` are the plan's or the run's own.
@@ -129,11 +138,19 @@ std::string dump(const Json& json) {
 }  // namespace
 
 std::string to_json(const PlanReport& report) {
-  return dump(shared_json(report, report.memory, report.layers));
+  Json json = shared_json(report, report.memory, report.layers);
+  if (report.memory.pool_bytes > 0) {
+    add_transfers("prefill_transfers", report.prefill_transfers, json);
+  }
+  return dump(json);
 }
 
 std::string to_json(const RunReport& report) {
   Json json = shared_json(report.plan, report.memory, report.layers);
+  if (report.memory.pool_bytes > 0) {
+    add_transfers("prefill_transfers", report.prefill_transfers, json);
+    add_transfers("decode_transfers", report.decode_transfers, json);
+  }
   json["planned_peak_bytes"] = report.plan.memory.peak_bytes;
   json["process_peak_bytes"] = report.process_peak_bytes;
   json["prefill_seconds"] = report.prefill_seconds;

@@ -57,7 +57,7 @@ Result<RunReport> run_request(const RunContext& context, const Request& request,
   TIDEKV_ASSIGN(ResolvedRequest resolved, resolve_request(model, request.prefill, prompt_len));
   TIDEKV_ASSIGN(Plan plan, make_plan(model, resolved, false));
   if (!plan.report.fits) {
-    return does_not_fit(plan.report, resolved.memory_limit_bytes);
+    return does_not_fit(plan.report, resolved);
   }
 
   RunReport report;
@@ -84,6 +84,8 @@ Result<RunReport> run_request(const RunContext& context, const Request& request,
   report.prefill_seconds = seconds_since(prefill_start);
   report.compress_seconds = session->compress_seconds();
   report.layers = retention_of(session->cache());
+  const PoolLedger after_prefill = backend->pool();
+  report.prefill_transfers = transfers_since({}, after_prefill);
   const std::int64_t cache_bytes = final_cache_bytes(*session);
   if (callbacks.on_prefill_done) {
     callbacks.on_prefill_done(report.layers);
@@ -98,7 +100,9 @@ Result<RunReport> run_request(const RunContext& context, const Request& request,
   }
 
   const Accountant& accountant = backend->accountant();
-  report.memory = memory_report(accountant.peak(), cache_bytes, backend->reserved_bytes());
+  report.memory = memory_report(accountant.peak(), cache_bytes, backend->reserved_bytes(),
+                                backend->pool().peak_bytes);
+  report.decode_transfers = transfers_since(after_prefill, backend->pool());
   report.timeline = timeline_of(accountant);
   if (digests) {
     report.digests = digests->layers();

@@ -122,6 +122,9 @@ Status check_lengths(const PrefillOptions& options, std::int64_t prompt_len,
   if (options.memory_limit_bytes < 0) {
     return refuse("--memory-limit must not be negative");
   }
+  if (options.pool_limit_bytes < 0) {
+    return refuse("--pool-limit must not be negative");
+  }
   return Ok{};
 }
 
@@ -129,7 +132,7 @@ Status check_lengths(const PrefillOptions& options, std::int64_t prompt_len,
 std::int64_t largest_fitting_chunk(const ModelContext& model, ResolvedRequest request) {
   const auto fits = [&](std::int64_t chunk_len) {
     request.session.chunk_len = chunk_len;
-    return closed_form_peak_bytes(model, request) <= request.memory_limit_bytes;
+    return fits_by_formula(model, request);
   };
   std::int64_t high = std::min(kLargestAutoChunk, request.session.prompt_len);
   if (request.memory_limit_bytes == 0 || fits(high)) {
@@ -179,6 +182,7 @@ Result<ResolvedRequest> resolve_request(const ModelContext& model, const Prefill
   request.wanted_new_tokens = options.max_new_tokens;
   set_prompt_len(request, prompt_len);
   request.memory_limit_bytes = options.memory_limit_bytes;
+  request.pool_limit_bytes = options.pool_limit_bytes;
 
   if (session.method.whole_prompt()) {
     return request;

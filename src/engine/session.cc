@@ -26,7 +26,8 @@ CacheShape Session::cache_shape(const SessionOptions& options, const KvQuantiser
           .dtype = options.dtype,
           .prompt_len = options.prompt_len,
           .growth_len = growth_rows(options),
-          .quantiser = quantiser};
+          .quantiser = quantiser,
+          .offload_chunk_len = options.method.offloads ? options.chunk_len : 0};
 }
 
 Session::Session(Backend& backend, SessionOptions options, DeviceModel model)

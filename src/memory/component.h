@@ -15,6 +15,7 @@ enum class Component : std::uint8_t {
   kCompactCache,     // KVres: retained KV of finished layers
   kPackedCodes,      // of it, what is stored in few bits
   kPackedScales,     // scales and minima of those
+  kOffloadRing,      // what of a cache in the offload pool is on the device at a time
   kCachePositions,   // original positions of the retained rows
   kDecodeGrowth,     // room for the KV of generated tokens, beside the budget
   kActivations,      // Act: attention and MLP workspace of one chunk
@@ -23,13 +24,13 @@ enum class Component : std::uint8_t {
   kLogits,           // the output row over the vocabulary
 };
 
-inline constexpr std::size_t kNumComponents = 12;
+inline constexpr std::size_t kNumComponents = 13;
 
 constexpr std::string_view name_of(Component component) {
   constexpr std::array<std::string_view, kNumComponents> kNames = {
-      "weights",      "hidden_bridge",    "full_kv",         "compact_cache",
-      "packed_codes", "packed_scales",    "cache_positions", "decode_growth",
-      "activations",  "compression_temp", "kernel_panels",   "logits"};
+      "weights",          "hidden_bridge", "full_kv",         "compact_cache", "packed_codes",
+      "packed_scales",    "offload_ring",  "cache_positions", "decode_growth", "activations",
+      "compression_temp", "kernel_panels", "logits"};
   return kNames[static_cast<std::size_t>(component)];
 }
 

@@ -70,6 +70,9 @@ std::int64_t uncoded_bytes(const FormulaInput& in, std::int64_t tokens) {
 
 // What a finished layer holds: retained rows, their positions, room for generated rows.
 std::int64_t finished_layer_bytes(const FormulaInput& in, std::int64_t budget) {
+  if (in.offloads) {
+    return 0;  // in the pool
+  }
   if (in.code_bits > 0) {
     const std::int64_t tokens = in.prompt_len + in.growth_len;
     return coded_bytes(in, tokens) + uncoded_bytes(in, tokens);
@@ -205,6 +208,16 @@ std::int64_t largest_chunk_bytes(const FormulaInput& in, std::int64_t layer) {
   return largest;
 }
 
+// All the device ever holds of a cache in the pool: a chunk's new rows of every head, and two heads
+// as long as they become.
+std::int64_t ring_bytes(const FormulaInput& in) {
+  if (!in.offloads) {
+    return 0;
+  }
+  const std::int64_t two_heads = 2 * 2 * (in.prompt_len + in.growth_len) * in.head_dim;
+  return kv_bytes(in, std::min(in.chunk_len, in.prompt_len)) + two_heads * in.element_bytes;
+}
+
 // The peak of the prefill beside what is held all along; sets what the finished layers hold.
 std::int64_t prefill_bytes(const FormulaInput& in, std::int64_t& finished) {
   const std::int64_t rows = in.by_chunk ? std::min(in.chunk_len, in.prompt_len) : in.prompt_len;
@@ -244,7 +257,11 @@ std::int64_t closed_form_peak_bytes(const FormulaInput& in) {
     peak = std::max(peak, finished + activation_bytes(in, 1, 1, 1, 1) +
                               in.hidden_dim * in.element_bytes + kFloatBytes + token_cut_bytes(in));
   }
-  return fixed_bytes(in) + peak;
+  return fixed_bytes(in) + ring_bytes(in) + peak;
+}
+
+std::int64_t closed_form_pool_bytes(const FormulaInput& in) {
+  return in.offloads ? in.num_layers * kv_bytes(in, in.prompt_len + in.growth_len) : 0;
 }
 
 Eq9Terms eq9_terms(const FormulaInput& in) {
@@ -256,6 +273,10 @@ Eq9Terms eq9_terms(const FormulaInput& in) {
   terms.active_kv_bytes = kv_bytes(in, in.by_chunk ? chunk_rows : in.prompt_len);
   terms.hidden_bytes = (in.by_chunk ? chunk : in.prompt_len) * in.hidden_dim * in.element_bytes;
   terms.activation_bytes = in.mlp_buffers * chunk * in.ffn_dim * in.element_bytes;
+  if (in.offloads) {
+    terms.active_kv_bytes = 2 * kv_bytes(in, in.prompt_len) / in.num_kv_heads;  // two heads
+    return terms;
+  }
   for (std::int64_t layer = 0; layer + (in.by_chunk ? 0 : 1) < in.num_layers; ++layer) {
     const std::int64_t budget = in.layer_budgets[static_cast<std::size_t>(layer)];
     terms.compact_bytes += in.code_bits > 0 ? coded_bytes(in, in.prompt_len)

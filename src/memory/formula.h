@@ -43,12 +43,16 @@ struct FormulaInput {
   std::int64_t code_group_len = 0;  // g: elements that share scale and minimum
   std::int64_t residual_len = 0;    // R: newest tokens that stay rows
   bool expects_queries = false;     // scores come from the moments of all queries
+  bool offloads = false;  // HeadInfer: all caches in the offload pool, two KV heads at a time up
   bool key_directions = false;      // keys are scored by their directions, without queries
   std::span<const std::int64_t> layer_budgets;  // K_l, [num_layers]
 };
 
 // Largest live bytes over the request, weights included.
 std::int64_t closed_form_peak_bytes(const FormulaInput& in);
+
+// What the offload pool holds; 0 where there is none.
+std::int64_t closed_form_pool_bytes(const FormulaInput& in);
 
 // Eq. (9) at its largest layer, as printed in the paper: no tiles, no metadata, no weights. By
 // chunk: the same terms at the last layer, which holds a chunk over its budget while all caches

@@ -35,6 +35,7 @@ struct PlannedAllocation {
 struct MemoryPlan {
   std::vector<PlannedAllocation> allocations;  // in the order the run makes them
   std::int64_t arena_bytes = 0;                // what reserve() takes from the system
+  std::int64_t pool_bytes = 0;                 // and beside it for the offload pool
   ComponentBytes peak;                         // composition at the peak, weights included
   std::int64_t num_timeline_events = 0;
 

@@ -145,8 +145,7 @@ Status PrefillContext::embed(const Chunk& chunk) {
 
 bool PrefillContext::has_room(std::int64_t layer, const Chunk& chunk) const {
   const CompactLayer& cached = own().cache->layer(layer);
-  return cached.kv().heads().front().len + chunk.len <= own().budget_of(layer) &&
-         cached.keeps_all();
+  return cached.keeps_all() && cached.retained_lens().front() + chunk.len <= own().budget_of(layer);
 }
 
 Status PrefillContext::append_chunk(std::int64_t layer, const Chunk& chunk,

@@ -1,7 +1,7 @@
 // Views of two-dimensional tensors. Own no memory.
 //
-// HostView and DeviceView are two types on purpose: host code may read the first, and only a
-// backend may look inside the second.
+// They are several types on purpose: host code may read a HostView, and only a backend may look
+// inside the others.
 #pragma once
 
 #include <cstddef>
@@ -53,6 +53,29 @@ class DeviceView {
   DType dtype_ = DType::kF32;
   std::int64_t rows_ = 0;
   std::int64_t cols_ = 0;
+};
+
+// A matrix in the offload pool. Only a transfer to or from the device may look inside, not a
+// kernel.
+class PoolView {
+ public:
+  PoolView() = default;
+  explicit PoolView(DeviceView bytes) : bytes_(bytes) {}
+
+  DType dtype() const { return bytes_.dtype(); }
+  std::int64_t rows() const { return bytes_.rows(); }
+  std::int64_t cols() const { return bytes_.cols(); }
+  std::int64_t num_bytes() const { return bytes_.num_bytes(); }
+  PoolView rows_at(std::int64_t first, std::int64_t count) const {
+    return PoolView(bytes_.rows_at(first, count));
+  }
+  PoolView reshaped(std::int64_t rows, std::int64_t cols) const {
+    return PoolView(bytes_.reshaped(rows, cols));
+  }
+
+ private:
+  friend class Backend;
+  DeviceView bytes_;
 };
 
 }  // namespace tidekv

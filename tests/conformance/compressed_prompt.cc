@@ -37,9 +37,9 @@ class ScoreCollector final : public ScoreProbe {
 
 // Appends rows [begin, end) of the layer's prompt.
 void append_rows(Device& device, const AttentionCase& layer, std::int64_t begin, std::int64_t end,
-                 LayerKv& kv) {
-  const KvView view = kv.view();
+                 AttendedKv& kv) {
   const std::int64_t count = end - begin;
+  const KvView view = kv.room(count);
   for (std::size_t head = 0; head < view.heads.size(); ++head) {
     const std::int64_t from = layer.kv.heads[head].offset + begin;
     const std::int64_t to = view.heads[head].offset + view.heads[head].len;

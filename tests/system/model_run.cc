@@ -24,8 +24,8 @@ T value_or_exit(Result<T> result) {
 }
 
 // Copies rows of the device behind what `to` holds.
-template <typename T>
-void append_rows(Backend& backend, DeviceView rows, std::vector<T>& to) {
+template <typename View, typename T>
+void append_rows(Backend& backend, View rows, std::vector<T>& to) {
   const std::size_t old_size = to.size();
   to.resize(old_size + static_cast<std::size_t>(rows.num_bytes()) / sizeof(T));
   backend.download(rows, std::as_writable_bytes(std::span(to).subspan(old_size)));
@@ -76,7 +76,7 @@ class CaptureProbe final : public PrefillProbe {
     if (!compact.keeps_all()) {
       append_rows(*backend_, compact.positions().entries, at(layer).positions);
     }
-    compact.for_each_view([&](DeviceView rows) { append_rows(*backend_, rows, at(layer).cache); });
+    compact.for_each_view([&](auto rows) { append_rows(*backend_, rows, at(layer).cache); });
   }
 
  private:

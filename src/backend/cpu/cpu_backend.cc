@@ -34,7 +34,17 @@ class CpuBackend final : public Backend {
       arena_.release_placed(data, bytes);
     }
   }
-  Status do_reserve(std::int64_t arena_bytes) override { return arena_.reserve(arena_bytes); }
+  Status do_reserve(std::int64_t arena_bytes, std::int64_t pool_bytes) override {
+    TIDEKV_TRY(arena_.reserve(arena_bytes));
+    pool_reserved_ = true;
+    return pool_.reserve(pool_bytes);
+  }
+  Result<std::byte*> do_open_pool(std::int64_t bytes) override {
+    if (!pool_reserved_) {
+      TIDEKV_TRY(pool_.reserve(bytes));
+    }
+    return pool_.place(0, bytes);
+  }
 
   Result<DeviceView> do_import_weights(const HostView& weights) override {
     // a view's bytes; weights are only read
@@ -153,6 +163,8 @@ class CpuBackend final : public Backend {
 
   const Kernels& kernels_;
   Arena arena_;
+  Arena pool_;  // the offload pool: memory like the other, kept apart
+  bool pool_reserved_ = false;
 };
 
 }  // namespace

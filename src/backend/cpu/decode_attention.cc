@@ -34,7 +34,7 @@ struct PlainCache {
 }  // namespace
 
 void attend_row_by_row(const Context& context, DeviceView q, const KvView& kv) {
-  const AttentionShape shape(context.kernels, q, kv.num_kv_heads(), kv.head_dim());
+  const AttentionShape shape(context.kernels, q, kv);
   attend_rows(context, q, shape, PlainCache{kv, shape.type});
 }
 

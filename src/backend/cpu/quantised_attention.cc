@@ -81,7 +81,7 @@ class QuantisedCache {
 }  // namespace
 
 void attend_quantised(const Context& context, DeviceView q, const QuantisedKvView& kv) {
-  const AttentionShape shape(context.kernels, q, kv.num_kv_heads, kv.head_dim());
+  const AttentionShape shape(context.kernels, q, kv.num_kv_heads, kv.num_kv_heads, kv.head_dim());
   attend_rows(context, q, shape, QuantisedCache(kv, shape.type));
 }
 

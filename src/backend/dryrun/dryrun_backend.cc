@@ -25,7 +25,12 @@ class DryRunBackend final : public Backend {
   void do_release(std::int64_t id, std::byte* /*data*/, std::int64_t /*bytes*/) override {
     (*trace_)[static_cast<std::size_t>(id)].death = clock_++;
   }
-  Status do_reserve(std::int64_t /*arena_bytes*/) override { return Ok{}; }
+  Status do_reserve(std::int64_t /*arena_bytes*/, std::int64_t /*pool_bytes*/) override {
+    return Ok{};
+  }
+  Result<std::byte*> do_open_pool(std::int64_t /*bytes*/) override {
+    return static_cast<std::byte*>(nullptr);
+  }
   Result<DeviceView> do_import_weights(const HostView& weights) override {
     return DeviceView(nullptr, weights.dtype, weights.rows, weights.cols);
   }
