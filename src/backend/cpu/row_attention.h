@@ -182,7 +182,7 @@ void attend_rows(const Context& context, DeviceView q, const AttentionShape& sha
       }
       RunningSoftmax softmax[kMaxHeads];
       sum_part(operands, block, operands.parts(block).at(part),
-               RowScratch(context.scratch(thread, scratch_floats)), softmax,
+               RowScratch{context.scratch(thread, scratch_floats)}, softmax,
                partials.sums(task / kMaxParts, part));
       for (std::int64_t g = 0; g < block.count; ++g) {
         *partials.at(task / kMaxParts, part, g).softmax = softmax[g];
