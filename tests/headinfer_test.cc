@@ -54,6 +54,14 @@ TEST_P(HeadInfer, LastRowShortcutAndThreadsChangeNothing) {
   }
 }
 
+TEST_P(HeadInfer, ASweepOfItGivesWhatARequestGives) {
+  const RunSetup one = setup_of("headinfer", 64);
+  const std::vector<RunCapture> swept =
+      run_model_sweep(model_, ids_, one, {{"headinfer", kToy.budget}});
+  ASSERT_EQ(swept.size(), 1U);
+  EXPECT_EQ(first_difference(run(one), swept.front()), "");
+}
+
 INSTANTIATE_TEST_SUITE_P(Backends, HeadInfer, every_backend_and_type(), name_of_case);
 
 Request toy_request(const std::string& method) {

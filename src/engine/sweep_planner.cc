@@ -103,6 +103,9 @@ Result<PlannedSweep> plan_sweep(const ModelContext& model, const PrefillOptions&
     TIDEKV_ASSIGN(const ResolvedRequest alone,
                   resolve_target(model, options, target, prompt_len, targets.size() == 1));
     TIDEKV_ASSIGN(Plan plan, make_plan(model, alone, false));
+    if (alone.pool_limit_bytes > 0 && plan.report.memory.pool_bytes > alone.pool_limit_bytes) {
+      return does_not_fit(plan.report, alone);
+    }
     report.alone.push_back(std::move(plan.report));
     Choice choice = choice_of(alone.session);
     const auto same = std::find(choices.begin(), choices.end(), choice);
@@ -127,8 +130,8 @@ Result<PlannedSweep> plan_sweep(const ModelContext& model, const PrefillOptions&
   report.chunk_len = request.session.chunk_len;
   report.max_new_tokens = request.max_new_tokens;
   report.num_caches = choices.size();
-  report.memory =
-      memory_report(planned.memory.peak, dry.final_cache_bytes, planned.memory.arena_bytes);
+  report.memory = memory_report(planned.memory.peak, dry.final_cache_bytes,
+                                planned.memory.arena_bytes, planned.memory.pool_bytes);
   report.fits =
       request.memory_limit_bytes == 0 || report.memory.peak_bytes <= request.memory_limit_bytes;
   return planned;

@@ -96,8 +96,8 @@ Result<SweepReport> run_sweep(const RunContext& context, const SweepRequest& req
     report.targets.push_back(caches[cache]);
     report.targets.back().prefill_seconds = report.prefill_seconds;
   }
-  report.memory =
-      memory_report(backend->accountant().peak(), cache_bytes, backend->reserved_bytes());
+  report.memory = memory_report(backend->accountant().peak(), cache_bytes,
+                                backend->reserved_bytes(), backend->pool().peak_bytes);
   report.process_peak_bytes = process_peak_bytes();
   report.plan = std::move(planned.report);
   return report;
