@@ -57,7 +57,7 @@ void check_config(const tidekv::ModelConfig& config) {
   const tidekv::ModelContext model{&config, &shapes, &tidekv::backend_entries().back()};
   const auto request = tidekv::resolve_request(model, {}, config.max_positions);
   if (request.ok()) {
-    TIDEKV_CHECK_OP(tidekv::closed_form_peak_bytes(model, request.value()), >, 0);
+    TIDEKV_CHECK_OP(tidekv::formula_report(model, request.value()).closed_form_peak_bytes, >, 0);
   }
 }
 

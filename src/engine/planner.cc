@@ -103,6 +103,8 @@ std::vector<std::int64_t> layer_budgets(const SessionOptions& session) {
   return budgets;
 }
 
+}  // namespace
+
 FormulaReport formula_report(const ModelContext& model, const ResolvedRequest& request) {
   const std::vector<std::int64_t> budgets = layer_budgets(request.session);
   const FormulaInput in = formula_input(model, request, budgets);
@@ -118,6 +120,8 @@ FormulaReport formula_report(const ModelContext& model, const ResolvedRequest& r
   report.eq9_total_bytes = eq9.total();
   return report;
 }
+
+namespace {
 
 // The largest prompt within the context that fits the limits, with the chunk the user fixed or, if
 // automatic, with any chunk. The peak grows with the prompt.

@@ -64,6 +64,9 @@ struct Plan {
 Result<Plan> make_plan(const ModelContext& model, const ResolvedRequest& request,
                        bool with_timeline);
 
+// The peak in closed form, for checking the ledger, and the paper's terms of it.
+FormulaReport formula_report(const ModelContext& model, const ResolvedRequest& request);
+
 // Whether a request keeps to its limits, by the closed form: for searches.
 bool fits_by_formula(const ModelContext& model, const ResolvedRequest& request);
 
