@@ -13,21 +13,6 @@
 namespace tidekv::cli {
 namespace {
 
-// Any ids do: no kernel's time depends on them. The same for every case of one length.
-std::vector<std::int32_t> make_prompt(const ModelInfo& model, std::int64_t len,
-                                      std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::vector<std::int32_t> ids;
-  ids.reserve(static_cast<std::size_t>(len));
-  for (std::int64_t i = 0; i < len; ++i) {
-    const bool starts = i == 0 && model.bos_token_id >= 0;
-    ids.push_back(starts ? model.bos_token_id
-                         : static_cast<std::int32_t>(random() %
-                                                     static_cast<std::uint64_t>(model.vocab_size)));
-  }
-  return ids;
-}
-
 // Tokens the prompt has: generation alone starts from the depth, or from one token.
 std::int64_t prompt_len(const BenchCase& benchmarked) {
   return benchmarked.num_prompt > 0 ? benchmarked.num_prompt
@@ -76,6 +61,20 @@ double timed_seconds(const BenchCase& benchmarked, const RunReport& report) {
 }
 
 }  // namespace
+
+std::vector<std::int32_t> random_prompt(const ModelInfo& model, std::int64_t len,
+                                        std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<std::int32_t> ids;
+  ids.reserve(static_cast<std::size_t>(len));
+  for (std::int64_t i = 0; i < len; ++i) {
+    const bool starts = i == 0 && model.bos_token_id >= 0;
+    ids.push_back(starts ? model.bos_token_id
+                         : static_cast<std::int32_t>(random() %
+                                                     static_cast<std::uint64_t>(model.vocab_size)));
+  }
+  return ids;
+}
 
 std::string BenchCase::name() const {
   std::string text = num_prompt > 0 ? fmt::format("pp{}", num_prompt) : "";
@@ -129,7 +128,7 @@ Result<PlanReport> plan_case(const Engine& engine, const BenchCase& benchmarked)
 Result<BenchResult> run_case(const Engine& engine, const BenchCase& benchmarked,
                              const BenchSampling& sampling) {
   Request request;
-  request.prompt = make_prompt(engine.model(), prompt_len(benchmarked), sampling.seed);
+  request.prompt = random_prompt(engine.model(), prompt_len(benchmarked), sampling.seed);
   request.prefill = options_of(benchmarked);
   request.sampling.temperature = 0;
   request.ignore_eos = true;

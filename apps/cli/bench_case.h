@@ -45,6 +45,10 @@ struct MeanAndDeviation {
 };
 MeanAndDeviation mean_and_deviation(const std::vector<double>& values);
 
+// Any ids, always the same for one seed; BOS first where the model has one.
+std::vector<std::int32_t> random_prompt(const ModelInfo& model, std::int64_t len,
+                                        std::uint64_t seed);
+
 // The plan of a case, or why it cannot run: what it needs is more than the context holds.
 Result<PlanReport> plan_case(const Engine& engine, const BenchCase& benchmarked);
 

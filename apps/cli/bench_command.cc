@@ -20,6 +20,7 @@
 #include "bench_list.h"
 #include "bench_output.h"
 #include "exit_codes.h"
+#include "fidelity_command.h"
 #include "flags.h"
 #include "interrupt.h"
 #include "list_flags.h"
@@ -36,7 +37,8 @@ constexpr IntegerRange kSomeTokens{1, INT32_MAX};
 constexpr const char* kFooter =
     "Lists: 512,1K or -p 512 -p 1K; ranges 128-512, 128-512+128, 512-8K*2.\n"
     "Times are of the model alone: no tokenizing, no sampling. The peak is the ledger's, planned\n"
-    "and measured alike; the process peak is the system's and counts mapped file pages too.";
+    "and measured alike; the process peak is the system's and counts mapped file pages too.\n"
+    "tidekv bench fidelity measures drift from the full cache instead of speed.";
 
 class BenchCommand final : public Command {
  public:
@@ -62,6 +64,8 @@ class BenchCommand final : public Command {
   void say_progress(const std::string& what) const;
   Result<int> run_all(const std::vector<BenchCase>& cases, StdoutText& out);
 
+  std::unique_ptr<Command> fidelity_ = make_fidelity_command();
+  CLI::App* fidelity_app_ = nullptr;
   List<std::string> models_;
   Numbers prompts_{{512}};
   Numbers generated_{{128}};
@@ -158,6 +162,7 @@ CLI::App* BenchCommand::add_to(CLI::App& program) {
   add_test_flags(flags);
   add_setting_flags(flags);
   add_output_flags(flags);
+  fidelity_app_ = fidelity_->add_to(*app);
   return app;
 }
 
@@ -304,6 +309,9 @@ Result<int> BenchCommand::run_all(const std::vector<BenchCase>& cases, StdoutTex
 }
 
 Result<int> BenchCommand::execute() {
+  if (fidelity_app_->parsed()) {
+    return fidelity_->execute();
+  }
   TIDEKV_TRY(check());
   const bool at_depth = std::any_of(depths_.values.begin(), depths_.values.end(),
                                     [](std::int64_t depth) { return depth > 0; });

@@ -61,8 +61,9 @@ constexpr ForeignFlag kForeignFlags[] = {
 
 // Flags whose value may be any text, also one that looks like a flag.
 bool takes_any_text(std::string_view flag) {
-  constexpr std::string_view kNames[] = {
-      "-p", "--prompt", "-f", "--file", "--tokens", "-m", "--model", "--report-file", "--timeline"};
+  constexpr std::string_view kNames[] = {"-p",         "--prompt", "-f",      "--file",
+                                         "--tokens",   "-m",       "--model", "--report-file",
+                                         "--timeline", "--svg"};
   return std::find(std::begin(kNames), std::end(kNames), flag) != std::end(kNames);
 }
 
@@ -82,9 +83,18 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
+// The command of a command, if one was given.
 const CLI::App& chosen_app(const CLI::App& program) {
-  const auto chosen = program.get_subcommands();
-  return chosen.empty() ? program : *chosen.front();
+  const CLI::App* app = &program;
+  for (auto chosen = app->get_subcommands(); !chosen.empty(); chosen = app->get_subcommands()) {
+    app = chosen.front();
+  }
+  return *app;
+}
+
+// "bench fidelity ".
+std::string words_of(const CLI::App& app) {
+  return app.get_parent() == nullptr ? "" : words_of(*app.get_parent()) + app.get_name() + " ";
 }
 
 // The long flag of `app` that looks most like `typed`, if any looks like it.
@@ -155,8 +165,7 @@ std::string explain_extras(const CLI::App& program) {
 }
 
 std::string see_help(const CLI::App& program) {
-  const CLI::App& app = chosen_app(program);
-  return fmt::format(" (see tidekv {}--help)", &app == &program ? "" : app.get_name() + " ");
+  return fmt::format(" (see tidekv {}--help)", words_of(chosen_app(program)));
 }
 
 }  // namespace tidekv::cli

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "tidekv/chat.h"
+#include "tidekv/fidelity.h"
 #include "tidekv/memory_report.h"
 #include "tidekv/options.h"
 #include "tidekv/result.h"
@@ -76,7 +77,9 @@ struct Callbacks {
   std::function<void(const std::vector<LayerRetention>&)> on_prefill_done;
   // Generated text as it becomes complete UTF-8.
   std::function<void(std::string_view)> on_text;
-  // Of a sweep: cache `index` of `count` is about to be continued.
+  // Of a fidelity comparison: prefill `index` of `count` is about to begin, of this method first.
+  std::function<void(std::size_t index, std::size_t count, const std::string& method)> on_run;
+  // Of a sweep or a prefill of a comparison: cache `index` of `count` is about to be continued.
   std::function<void(std::size_t index, std::size_t count)> on_cache;
   // Set to true from anywhere to stop within one chunk or token; the request then ends with
   // kCancelled during prefill, or with what was generated so far.
@@ -123,6 +126,13 @@ class Engine {
   // Plans, reserves, prefills once, continues every cache. All or nothing: stopped in between it
   // ends with kCancelled. Calls on_progress and on_cache.
   Result<SweepReport> sweep(const SweepRequest& request, const Callbacks& callbacks) const;
+
+  // How far each target's hidden states and next tokens are from the full cache's
+  // (tidekv/fidelity.h). The memory limit holds for the reference's rows and the largest prefill
+  // together. All or nothing, as sweep(). Calls on_run, on_progress and on_cache.
+  Result<FidelityReport> fidelity(const FidelityRequest& request, const Callbacks& callbacks) const;
+  // What fidelity() would say of the request before it runs: an error, or the bytes it needs.
+  Result<std::int64_t> plan_fidelity(const FidelityRequest& request) const;
 
  private:
   class Impl;

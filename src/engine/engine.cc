@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "engine/chat_source.h"
+#include "engine/fidelity_planner.h"
+#include "engine/fidelity_runner.h"
 #include "engine/model_source.h"
 #include "engine/sweep_planner.h"
 #include "engine/sweep_runner.h"
@@ -200,6 +202,21 @@ Result<SweepPlan> Engine::plan_sweep(const PrefillOptions& options,
 
 Result<SweepReport> Engine::sweep(const SweepRequest& request, const Callbacks& callbacks) const {
   return values_not_exceptions([&] { return run_sweep(impl_->run_context(), request, callbacks); });
+}
+
+Result<FidelityReport> Engine::fidelity(const FidelityRequest& request,
+                                        const Callbacks& callbacks) const {
+  return values_not_exceptions(
+      [&] { return run_fidelity(impl_->run_context(), request, callbacks); });
+}
+
+Result<std::int64_t> Engine::plan_fidelity(const FidelityRequest& request) const {
+  return values_not_exceptions([&]() -> Result<std::int64_t> {
+    TIDEKV_TRY(check_token_ids(request.prompt, impl_->model_context().config->vocab_size));
+    TIDEKV_ASSIGN(const PlannedFidelity planned,
+                  tidekv::plan_fidelity(impl_->model_context(), request));
+    return planned.peak_bytes;
+  });
 }
 
 Result<PlanReport> plan_shape(const std::string& shape, const EngineOptions& engine_options,
