@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "list_flags.h"
 #include "log_plot.h"
@@ -44,22 +46,32 @@ std::vector<MethodDrift> drifts_of(const FidelityResults& results) {
   return methods;
 }
 
-// "tidekv-snap and 9 others: 0, bit for bit".
+// "full-chunked, tide-noevict, tidekv-*: 0, bit for bit". The star stands for all of them compared,
+// where there are several and all are exact.
 std::string zero_label(const std::vector<MethodDrift>& methods) {
+  constexpr std::string_view kDelayed = "tidekv-";
   std::vector<std::string> names;
+  std::vector<std::string> delayed;
+  bool all_delayed = true;
   for (const MethodDrift& method : methods) {
+    if (method.name.starts_with(kDelayed)) {
+      all_delayed = all_delayed && method.exact;
+    }
     if (method.exact) {
-      names.push_back(method.name);
+      (method.name.starts_with(kDelayed) ? delayed : names).push_back(method.name);
     }
   }
-  if (names.empty()) {
-    return "";
+  if (delayed.size() > 1 && all_delayed) {
+    delayed = {"tidekv-*"};
   }
-  constexpr std::size_t kMostNamed = 3;
-  if (names.size() <= kMostNamed) {
-    return fmt::format("{}: 0, bit for bit", fmt::join(names, ", "));
+  names.insert(names.end(), delayed.begin(), delayed.end());
+  constexpr std::size_t kMostNamed = 4;
+  if (names.size() > kMostNamed) {
+    const std::size_t more = names.size() - kMostNamed + 1;
+    names.resize(kMostNamed - 1);
+    names.push_back(fmt::format("{} more", more));
   }
-  return fmt::format("{}, {} and {} more: 0, bit for bit", names[0], names[1], names.size() - 2);
+  return names.empty() ? "" : fmt::format("{}: 0, bit for bit", fmt::join(names, ", "));
 }
 
 PlotPanel by_chunk(const std::vector<MethodDrift>& methods) {

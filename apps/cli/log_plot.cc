@@ -29,12 +29,14 @@ constexpr const char* kStyle =
     "<style>\n"
     "text { font-family: Helvetica, Arial, sans-serif; font-size: 13px; fill: #24292f; }\n"
     ".title { font-size: 15px; font-weight: bold; }\n"
+    ".note { stroke: #ffffff; stroke-width: 4; paint-order: stroke; }\n"
     ".ground { fill: #ffffff; }\n"
     ".axis { stroke: #57606a; stroke-width: 1; fill: none; }\n"
     ".grid { stroke: #d0d7de; stroke-width: 1; fill: none; }\n"
     ".zero { stroke: #57606a; stroke-width: 2; stroke-dasharray: 7 4; fill: none; }\n"
     "@media (prefers-color-scheme: dark) {\n"
     "  text { fill: #e6edf3; }\n"
+    "  .note { stroke: #0d1117; }\n"
     "  .ground { fill: #0d1117; }\n"
     "  .axis { stroke: #8d96a0; }\n"
     "  .grid { stroke: #30363d; }\n"
@@ -152,7 +154,7 @@ class PanelDrawing {
     for (const PlotSeries& series : panel_->series) {
       out += curve(series);
     }
-    return out;
+    return out + note();
   }
 
  private:
@@ -184,9 +186,6 @@ class PanelDrawing {
     }
     out += line("zero", left(), zero(), right(), zero());
     out += text_at(left() - 8, zero() + 4.5, "end", "0");
-    if (!panel_->zero_label.empty()) {
-      out += text_at(right() - 4, zero() - 8, "end", panel_->zero_label);
-    }
     out += line("axis", left(), kTop, left(), bottom());
     out += line("axis", left(), zero() + 10, right(), zero() + 10);
     for (const auto& [x, label] : panel_->x_ticks) {
@@ -200,6 +199,15 @@ class PanelDrawing {
         "text-anchor=\"middle\">{}</text>\n",
         offset_ + 16, kTop + kPlotHeight / 2, escaped(panel_->y_label));
     return out;
+  }
+
+  // Over the lines.
+  std::string note() const {
+    return panel_->zero_label.empty() ? ""
+                                      : fmt::format(
+                                            "<text class=\"note\" x=\"{:.1f}\" y=\"{:.1f}\" "
+                                            "text-anchor=\"end\">{}</text>\n",
+                                            right() - 4, zero() - 8, escaped(panel_->zero_label));
   }
 
   std::string curve(const PlotSeries& series) const {
