@@ -66,10 +66,11 @@ class FidelityPlanner {
   // The reference: run 0.
   void open(SessionOptions reference) { open_run(std::move(reference)); }
 
-  void add(const SessionOptions& target) {
-    planned_->controls.push_back(control_of(target));
+  // `control`: the matched method's session, as a request of its own would have it.
+  void add(const SessionOptions& target, const SessionOptions& control) {
+    planned_->controls.push_back(cache_of(control));
     planned_->control_methods.emplace_back(target.method.selector->name);
-    if (target.method.whole_prompt()) {  // its own control
+    if (target.method.whole_prompt() && target.method.kv_bits == 0) {  // its own control
       planned_->caches.push_back({0, planned_->controls.back()});
     } else if (!target.method.chooses_at_layer_end() || keeps_everything(target.method)) {
       planned_->caches.push_back({open_run(target), 0});
@@ -102,18 +103,17 @@ class FidelityPlanner {
     return more.size();
   }
 
-  // All options but budget and sinks are the same for every target.
-  std::size_t control_of(const SessionOptions& target) {
-    if (keeps_everything(target.method)) {
+  // All options but the budget are the same for every control.
+  std::size_t cache_of(const SessionOptions& control) {
+    if (keeps_everything(control.method)) {
       return 0;
     }
     const std::vector<CacheChoice>& caches = planned_->runs.front().session.more_caches;
     const auto same = std::find_if(caches.begin(), caches.end(), [&](const CacheChoice& choice) {
-      return choice.selector == target.method.selector &&
-             choice.options.budget == target.selector.budget &&
-             choice.options.num_sinks == target.selector.num_sinks;
+      return choice.selector == control.method.selector &&
+             choice.options.budget == control.selector.budget;
     });
-    return same == caches.end() ? add_cache(0, target)
+    return same == caches.end() ? add_cache(0, control)
                                 : static_cast<std::size_t>(same - caches.begin()) + 1;
   }
 
@@ -168,7 +168,10 @@ Result<PlannedFidelity> plan_fidelity(const ModelContext& model, const FidelityR
   planner.open(full.session);
   for (const SweepTarget& target : request.targets) {
     TIDEKV_ASSIGN(const ResolvedRequest alone, resolve_target(model, options, target, prompt_len));
-    planner.add(alone.session);
+    const std::string matched(alone.session.method.selector->name);
+    TIDEKV_ASSIGN(const ResolvedRequest control,
+                  resolve_target(model, options, {matched, target.budget}, prompt_len));
+    planner.add(alone.session, control.session);
   }
   TIDEKV_TRY(planner.plan_memory());
   planned.peak_bytes += planned.reference_bytes;
