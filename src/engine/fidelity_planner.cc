@@ -99,7 +99,7 @@ class FidelityPlanner {
 
   std::size_t add_cache(std::size_t run, const SessionOptions& target) {
     std::vector<CacheChoice>& more = planned_->runs[run].session.more_caches;
-    more.push_back({target.method.selector, target.selector, nullptr});
+    more.push_back({target.method.selector, target.selector, target.quantiser, nullptr});
     return more.size();
   }
 
