@@ -44,7 +44,7 @@ struct FormulaInput {
   std::int64_t residual_len = 0;    // R: newest tokens that stay rows
   bool expects_queries = false;     // scores come from the moments of all queries
   bool offloads = false;  // HeadInfer: all caches in the offload pool, two KV heads at a time up
-  bool key_directions = false;      // keys are scored by their directions, without queries
+  bool key_directions = false;  // keys are scored by their directions, without queries
   std::span<const std::int64_t> layer_budgets;  // K_l, [num_layers]
 };
 
