@@ -25,7 +25,8 @@ void add_methods(Flags& flags, List<std::string>& target) {
 }
 
 bool keeps_everything(const std::string& method) {
-  return method == "full" || method == "tide-noevict" || method == "full-chunked";
+  return method == "full" || method == "tide-noevict" || method == "full-chunked" ||
+         method == "kivi-2" || method == "kivi-4" || method == "headinfer";
 }
 
 }  // namespace tidekv::cli

@@ -214,7 +214,7 @@ std::int64_t ring_bytes(const FormulaInput& in) {
   if (!in.offloads) {
     return 0;
   }
-  const std::int64_t two_heads = 2 * 2 * (in.prompt_len + in.growth_len) * in.head_dim;
+  const std::int64_t two_heads = std::int64_t{4} * (in.prompt_len + in.growth_len) * in.head_dim;
   return kv_bytes(in, std::min(in.chunk_len, in.prompt_len)) + two_heads * in.element_bytes;
 }
 
