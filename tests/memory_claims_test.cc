@@ -221,12 +221,22 @@ TEST(MemoryClaims, LargestPromptFitsAndOneMoreTokenDoesNot) {
   }
 }
 
+// Shorter ones than a key block or a chunk among them.
 TEST(MemoryClaims, LargestPromptDoesNotDependOnThePromptAsked) {
-  PrefillOptions options;
-  options.method = "snapkv";
-  options.memory_limit_bytes = std::int64_t{24} << 30;
-  const std::int64_t largest = plan_of("llama-3.1-8b", options, 1024).max_prompt_len;
-  EXPECT_EQ(plan_of("llama-3.1-8b", options, 131072).max_prompt_len, largest);
+  for (const char* method : {"snapkv", "tidekv-snap", "block-snap"}) {
+    for (const std::int64_t chunk_len : {0, 512}) {
+      PrefillOptions options;
+      options.method = method;
+      options.budget = 64;
+      options.chunk_len = chunk_len;
+      options.memory_limit_bytes = std::int64_t{16} << 30;
+      const std::int64_t largest = plan_of("llama-3.1-8b", options, 1024).max_prompt_len;
+      for (const std::int64_t asked : {64, 500, 131072}) {
+        EXPECT_EQ(plan_of("llama-3.1-8b", options, asked).max_prompt_len, largest)
+            << method << ", asked " << asked << ", chunk " << chunk_len;
+      }
+    }
+  }
 }
 
 // ODS issue 3324: KV follows the number of KV heads, not the number of parameters.

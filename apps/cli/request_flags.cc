@@ -85,7 +85,7 @@ void add_prefill_flags(Flags& flags, PrefillOptions& prefill) {
   flags.choice<GroupReduction>(
       {"--group-reduce", "mean|max", "over the query heads that share a KV head"},
       prefill.group_reduction, {{"mean", GroupReduction::kMean}, {"max", GroupReduction::kMax}});
-  flags.add({"--sinks", "N", "first tokens, always kept"}, "0; recent: 4",
+  flags.add({"--sinks", "N", "first tokens, always kept"}, "0; recent, expected: 4",
             [&prefill](const std::string& text) -> Status {
               TIDEKV_ASSIGN(prefill.num_sinks, parse_tokens(text, {0, kMaxTokens}));
               return Ok{};

@@ -28,7 +28,9 @@ struct ResolvedRequest {
   std::int64_t budget = 0;
   std::int64_t context_len = 0;
   std::int64_t wanted_new_tokens = 0;  // as asked; -1: as many as the context leaves
-  std::int64_t max_new_tokens = 0;     // cut to what the context leaves
+  std::int64_t wanted_chunk_len = 0;   // cut to the prompt; 0: automatic
+  std::int64_t wanted_key_block_len = 0;
+  std::int64_t max_new_tokens = 0;  // cut to what the context leaves
   std::int64_t memory_limit_bytes = 0;
   std::int64_t pool_limit_bytes = 0;
   bool chunk_is_auto = false;

@@ -159,6 +159,11 @@ void set_prompt_len(ResolvedRequest& request, std::int64_t prompt_len) {
   if (session.method.whole_prompt()) {
     session.chunk_len = prompt_len;
     session.key_block_len = prompt_len;
+    return;
+  }
+  session.key_block_len = std::min(request.wanted_key_block_len, prompt_len);
+  if (!request.chunk_is_auto) {
+    session.chunk_len = std::min(request.wanted_chunk_len, prompt_len);
   }
 }
 
@@ -180,19 +185,17 @@ Result<ResolvedRequest> resolve_request(const ModelContext& model, const Prefill
 
   request.budget = options.budget;
   request.wanted_new_tokens = options.max_new_tokens;
+  request.wanted_key_block_len = options.key_block_len;
+  request.wanted_chunk_len =
+      options.chunk_len == 0 ? session.method.default_chunk_len : options.chunk_len;
+  request.chunk_is_auto = request.wanted_chunk_len == 0 && !session.method.whole_prompt();
   set_prompt_len(request, prompt_len);
   request.memory_limit_bytes = options.memory_limit_bytes;
   request.pool_limit_bytes = options.pool_limit_bytes;
 
-  if (session.method.whole_prompt()) {
-    return request;
+  if (request.chunk_is_auto) {
+    session.chunk_len = largest_fitting_chunk(model, request);
   }
-  session.key_block_len = std::min(options.key_block_len, prompt_len);
-  const std::int64_t chunk_len =
-      options.chunk_len == 0 ? session.method.default_chunk_len : options.chunk_len;
-  request.chunk_is_auto = chunk_len == 0;
-  session.chunk_len = request.chunk_is_auto ? largest_fitting_chunk(model, request)
-                                            : std::min(chunk_len, prompt_len);
   return request;
 }
 
