@@ -23,15 +23,11 @@ constexpr std::int64_t kBudget = 96;
 
 const FidelityCase kToy{"tests/data/models/toy2", kPromptLen, kBudget, {1, 7, 64, 250, 301}};
 
-class ChunkMajor : public ScheduleFidelity {
+class ChunkMajor : public MethodRuns {
  protected:
-  RunSetup setup_of(const std::string& method, std::int64_t chunk_len) const {
-    RunSetup run = setup(kToy);
-    run.options.method = method;
-    run.options.chunk_len = chunk_len;
-    return run;
-  }
-  RunCapture run(const RunSetup& setup) const { return run_model(model_, ids_, setup); }
+  ChunkMajor() : MethodRuns(kToy) {}
+
+  using MethodRuns::run;
   RunCapture run(const std::string& method, std::int64_t chunk_len) const {
     return run(setup_of(method, chunk_len));
   }
@@ -44,9 +40,6 @@ class ChunkMajor : public ScheduleFidelity {
     }
     return total;
   }
-
-  const ModelFolder model_{kToy.model};
-  const std::vector<std::int32_t> ids_ = prompt(kToy, model_);
 };
 
 TEST_P(ChunkMajor, FullChunkedEqualsTheFullCacheForEveryChunkLength) {

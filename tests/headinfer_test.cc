@@ -16,18 +16,9 @@ constexpr std::int64_t kPromptLen = 301;
 
 const FidelityCase kToy{"tests/data/models/toy2", kPromptLen, 96, {1, 7, 64, 250, 301}};
 
-class HeadInfer : public ScheduleFidelity {
+class HeadInfer : public MethodRuns {
  protected:
-  RunSetup setup_of(const std::string& method, std::int64_t chunk_len) const {
-    RunSetup run = setup(kToy);
-    run.options.method = method;
-    run.options.chunk_len = chunk_len;
-    return run;
-  }
-  RunCapture run(const RunSetup& setup) const { return run_model(model_, ids_, setup); }
-
-  const ModelFolder model_{kToy.model};
-  const std::vector<std::int32_t> ids_ = prompt(kToy, model_);
+  HeadInfer() : MethodRuns(kToy) {}
 };
 
 TEST_P(HeadInfer, EqualsTheFullCacheForEveryChunkLength) {

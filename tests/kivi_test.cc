@@ -16,18 +16,15 @@ constexpr std::int64_t kPromptLen = 301;
 
 const FidelityCase kToy{"tests/data/models/toy2", kPromptLen, 96, {}};
 
-class KiviMethods : public ScheduleFidelity {
+class KiviMethods : public MethodRuns {
  protected:
+  KiviMethods() : MethodRuns(kToy) {}
+
   RunSetup setup_of(const std::string& method, std::int64_t residual_len) const {
-    RunSetup run = setup(kToy);
-    run.options.method = method;
+    RunSetup run = MethodRuns::setup_of(method, 512);
     run.options.kv_residual_len = residual_len;
     return run;
   }
-  RunCapture run(const RunSetup& setup) const { return run_model(model_, ids_, setup); }
-
-  const ModelFolder model_{kToy.model};
-  const std::vector<std::int32_t> ids_ = prompt(kToy, model_);
 };
 
 // The prompt attends to rows: bit for bit what `full` computes, up to the first token.

@@ -203,6 +203,16 @@ TEST_F(Sweep, OfOneMethodMayTakeEachChunkThroughAllLayers) {
   EXPECT_FALSE(can_share_prefill("half"));
 }
 
+TEST_F(Sweep, KnowsWhichMethodsHaveNoBudget) {
+  for (const char* method :
+       {"full", "tide-noevict", "full-chunked", "kivi-2", "kivi-4", "headinfer"}) {
+    EXPECT_TRUE(keeps_everything(method)) << method;
+  }
+  for (const char* method : {"snapkv", "tidekv-recent", "block-snap", "keydiff", "half"}) {
+    EXPECT_FALSE(keeps_everything(method)) << method;
+  }
+}
+
 TEST_F(Sweep, StopsWithinAChunkAndWithinAToken) {
   SweepRequest stopped = request();
   std::atomic<bool> cancel = false;

@@ -38,7 +38,7 @@ const char* compute_type(const BenchResult& result) {
 }
 
 bool keeps_everything(const BenchResult& result) {
-  return cli::keeps_everything(result.benchmarked.prefill.method);
+  return tidekv::keeps_everything(result.benchmarked.prefill.method);
 }
 
 std::string model_type(const ModelInfo& model) {

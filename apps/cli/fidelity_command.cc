@@ -26,6 +26,7 @@
 #include "progress.h"
 #include "request_flags.h"
 #include "sweep_prompts.h"
+#include "targets.h"
 #include "text_layout.h"
 #include "tidekv/engine.h"
 
@@ -62,6 +63,18 @@ std::int64_t physical_memory_bytes() {
   return pages > 0 && page_bytes > 0 ? pages * page_bytes : 0;
 }
 
+// In the order given.
+template <typename Value>
+std::vector<Value> each_once(const std::vector<Value>& values) {
+  std::vector<Value> unique;
+  for (const Value& value : values) {
+    if (std::find(unique.begin(), unique.end(), value) == unique.end()) {
+      unique.push_back(value);
+    }
+  }
+  return unique;
+}
+
 class FidelityCommand final : public Command {
  public:
   CLI::App* add_to(CLI::App& bench) override;
@@ -71,7 +84,6 @@ class FidelityCommand final : public Command {
   void add_setting_flags(Flags& flags);
   void add_output_flags(Flags& flags);
   Status check() const;
-  std::vector<std::int64_t> budgets() const;
   std::vector<SweepTarget> targets() const;
   Result<std::vector<SweepPrompt>> read_prompts(const Engine& engine) const;
   FidelityRequest request_for(const SweepPrompt& prompt) const;
@@ -179,33 +191,9 @@ Status FidelityCommand::check() const {
   return check_not_an_input("--svg", svg_, inputs);
 }
 
-// Each once, in the order given.
-std::vector<std::int64_t> FidelityCommand::budgets() const {
-  std::vector<std::int64_t> unique;
-  for (const std::int64_t budget : budgets_.values) {
-    if (std::find(unique.begin(), unique.end(), budget) == unique.end()) {
-      unique.push_back(budget);
-    }
-  }
-  return unique;
-}
-
-// Every method, once, with every budget; those that keep everything once.
+// Repeated ones once.
 std::vector<SweepTarget> FidelityCommand::targets() const {
-  std::vector<SweepTarget> all;
-  std::set<std::string> known;
-  for (const std::string& method : methods_.values) {
-    if (!known.insert(method).second) {
-      continue;
-    }
-    for (const std::int64_t budget : budgets()) {
-      all.push_back({method, budget});
-      if (keeps_everything(method)) {
-        break;
-      }
-    }
-  }
-  return all;
+  return crossed(each_once(methods_.values), each_once(budgets_.values));
 }
 
 Result<std::vector<SweepPrompt>> FidelityCommand::read_prompts(const Engine& engine) const {
@@ -288,7 +276,7 @@ Result<FidelityResults> FidelityCommand::run_all(const Engine& engine,
   results.model = engine.model().path;
   results.backend = engine.model().backend;
   results.targets = targets();
-  results.budgets = budgets();
+  results.budgets = each_once(budgets_.values);
   for (const SweepPrompt& prompt : prompts) {
     const std::string number =
         fmt::format("prompt {} of {}", results.prompts.size() + 1, prompts.size());

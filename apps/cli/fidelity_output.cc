@@ -7,8 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "list_flags.h"
+#include "targets.h"
 #include "text_layout.h"
+#include "tidekv/engine.h"
 
 namespace tidekv::cli {
 namespace {
@@ -117,29 +118,6 @@ std::string distance_text(double value) { return value == 0 ? "0" : fmt::format(
 std::string likeness_text(double value) {
   const std::string text = fmt::format("{:.4f}", value);
   return value == 1 ? "1" : text == "1.0000" ? fmt::format("1 - {:.1g}", 1 - value) : text;
-}
-
-// The first column to the left, the others to the right.
-std::string markdown_table(const Rows& rows) {
-  std::vector<std::size_t> widths(rows.front().size());
-  for (const auto& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      widths[i] = std::max(widths[i], row[i].size());
-    }
-  }
-  std::string text;
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    for (std::size_t i = 0; i < widths.size(); ++i) {
-      text += i == 0 ? fmt::format("| {:<{}} ", rows[r][i], widths[i])
-                     : fmt::format("| {:>{}} ", rows[r][i], widths[i]);
-    }
-    text += "|\n";
-    for (std::size_t i = 0; r == 0 && i < widths.size(); ++i) {
-      text += fmt::format("| {}{} ", std::string(widths[i] - 1, '-'), i == 0 ? "-" : ":");
-    }
-    text += r == 0 ? "|\n" : "";
-  }
-  return text;
 }
 
 class MarkdownText {

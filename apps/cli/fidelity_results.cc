@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "list_flags.h"
+#include "tidekv/engine.h"
 
 namespace tidekv::cli {
 namespace {
@@ -62,10 +62,6 @@ bool shares_prefill(const FidelityReport& report, std::size_t target) {
 
 bool FidelityResults::is_main(const SweepTarget& target) const {
   return keeps_everything(target.method) || target.budget == budgets.front();
-}
-
-std::int64_t shown_budget(const SweepTarget& target) {
-  return keeps_everything(target.method) ? 0 : target.budget;
 }
 
 FidelitySummary summary_of(const FidelityResults& results, std::size_t target) {

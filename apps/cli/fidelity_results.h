@@ -46,7 +46,4 @@ struct FidelitySummary {
 
 FidelitySummary summary_of(const FidelityResults& results, std::size_t target);
 
-// 0 for what keeps everything, whatever the budget.
-std::int64_t shown_budget(const SweepTarget& target);
-
 }  // namespace tidekv::cli

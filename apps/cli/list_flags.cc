@@ -24,9 +24,4 @@ void add_methods(Flags& flags, List<std::string>& target) {
   add_words(flags, {"--method", "LIST", help.c_str()}, shown, target, methods);
 }
 
-bool keeps_everything(const std::string& method) {
-  return method == "full" || method == "tide-noevict" || method == "full-chunked" ||
-         method == "kivi-2" || method == "kivi-4" || method == "headinfer";
-}
-
 }  // namespace tidekv::cli

@@ -61,7 +61,4 @@ void add_words(Flags& flags, const FlagText& flag, const std::string& shown, Lis
 // --method: names of methods.
 void add_methods(Flags& flags, List<std::string>& target);
 
-// Whether the method keeps every token, whatever the budget.
-bool keeps_everything(const std::string& method);
-
 }  // namespace tidekv::cli

@@ -22,6 +22,7 @@
 #include "sweep_output.h"
 #include "sweep_prompts.h"
 #include "sweep_results.h"
+#include "targets.h"
 #include "text_layout.h"
 #include "tidekv/engine.h"
 
@@ -109,18 +110,8 @@ Status SweepCommand::check() const {
   return check_not_an_input("--report-file", report_file_, inputs);
 }
 
-// Every method with every budget; those that keep everything once.
 std::vector<SweepTarget> SweepCommand::targets() const {
-  std::vector<SweepTarget> all;
-  for (const std::string& method : methods_.values) {
-    for (const std::int64_t budget : budgets_.values) {
-      all.push_back({method, keeps_everything(method) ? PrefillOptions{}.budget : budget});
-      if (keeps_everything(method)) {
-        break;
-      }
-    }
-  }
-  return all;
+  return crossed(methods_.values, budgets_.values);
 }
 
 std::vector<SweepTarget> SweepCommand::targets_of(const PrefillGroup& group) const {

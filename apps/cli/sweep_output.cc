@@ -6,7 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "list_flags.h"
+#include "targets.h"
 #include "text_layout.h"
 
 namespace tidekv::cli {
@@ -19,10 +19,6 @@ constexpr int kSchemaVersion = 1;
 // Text of a model need not be UTF-8; JSON must.
 std::string dump(const Json& json, int indent) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
-}
-
-std::int64_t shown_budget(const SweepTarget& target) {
-  return keeps_everything(target.method) ? 0 : target.budget;
 }
 
 double decode_rate(const TargetSummary& summary) {
@@ -97,31 +93,6 @@ std::string csv_text(const SweepResults& results) {
   return text;
 }
 
-using Rows = std::vector<std::vector<std::string>>;
-
-// The first column to the left, the others to the right.
-std::string markdown_table(const Rows& rows) {
-  std::vector<std::size_t> widths(rows.front().size());
-  for (const auto& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      widths[i] = std::max(widths[i], row[i].size());
-    }
-  }
-  std::string rule;
-  for (std::size_t i = 0; i < widths.size(); ++i) {
-    rule += fmt::format("| {:-<{}}{} ", "", widths[i] - 1, i == 0 ? "-" : ":");
-  }
-  std::string text;
-  for (const auto& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      text += i == 0 ? fmt::format("| {:<{}} ", row[i], widths[i])
-                     : fmt::format("| {:>{}} ", row[i], widths[i]);
-    }
-    text += text.find('\n') == std::string::npos ? "|\n" + rule + "|\n" : "|\n";
-  }
-  return text;
-}
-
 std::vector<std::string> target_row(const SweepResults& results, std::size_t target) {
   const TargetSummary summary = summary_of(results, target);
   const std::int64_t budget = shown_budget(results.targets[target]);
@@ -162,7 +133,7 @@ std::string closing_line(const SweepResults& results) {
 }
 
 std::string markdown_text(const SweepResults& results) {
-  Rows rows = {{"method", "budget"}};
+  std::vector<std::vector<std::string>> rows = {{"method", "budget"}};
   if (results.num_scored() > 0) {
     rows.front().insert(rows.front().end(), {"right", "share", "95 % interval"});
   }

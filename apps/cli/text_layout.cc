@@ -160,4 +160,26 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
   return out;
 }
 
+std::string markdown_table(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths(rows.front().size());
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      widths[i] = std::max(widths[i], row[i].size());
+    }
+  }
+  std::string text;
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    for (std::size_t i = 0; i < widths.size(); ++i) {
+      text += i == 0 ? fmt::format("| {:<{}} ", rows[r][i], widths[i])
+                     : fmt::format("| {:>{}} ", rows[r][i], widths[i]);
+    }
+    text += "|\n";
+    for (std::size_t i = 0; r == 0 && i < widths.size(); ++i) {
+      text += fmt::format("| {}{} ", std::string(widths[i] - 1, '-'), i == 0 ? "-" : ":");
+    }
+    text += r == 0 ? "|\n" : "";
+  }
+  return text;
+}
+
 }  // namespace tidekv::cli

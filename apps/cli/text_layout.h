@@ -34,4 +34,7 @@ std::string printable_message(std::string_view text);
 // is a blank line.
 std::string table(const std::vector<std::vector<std::string>>& rows);
 
+// The same as a table of Markdown, whose first row is its head.
+std::string markdown_table(const std::vector<std::vector<std::string>>& rows);
+
 }  // namespace tidekv::cli

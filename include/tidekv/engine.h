@@ -31,6 +31,10 @@ const char* version();  // "0.1.0"
 // Names `method` may have, in the order they are documented.
 std::vector<std::string> method_names();
 
+// Whether a method keeps every token of the prompt, whatever the budget. False for a name no method
+// has.
+bool keeps_everything(const std::string& method);
+
 // Shapes plan_shape() knows.
 std::vector<std::string> shape_names();
 

@@ -89,6 +89,11 @@ std::vector<std::string> method_names() {
   return names;
 }
 
+bool keeps_everything(const std::string& method) {
+  const Result<Method> found = find_method(method);
+  return found.ok() && found.value().keeps_everything();
+}
+
 std::vector<std::string> shape_names() { return published_shape_names(); }
 
 class Engine::Impl {

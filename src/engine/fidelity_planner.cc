@@ -5,25 +5,15 @@
 #include <utility>
 
 #include "base/checked_math.h"
+#include "engine/sweep_planner.h"
 
 namespace tidekv {
 namespace {
 
-// A plan of each takes a moment; and most have a prefill of their own.
-constexpr std::size_t kMostTargets = 1000;
-
-bool keeps_everything(const Method& method) { return method.selector->name == "full"; }
-
 Error refuse(const std::string& message) { return Error{ErrorCode::kInvalidArgument, message}; }
 
 Status check_request(const FidelityRequest& request) {
-  if (request.targets.empty()) {
-    return refuse("fidelity of nothing; expected a method and a budget at least");
-  }
-  if (request.targets.size() > kMostTargets) {
-    return refuse("fidelity of " + std::to_string(request.targets.size()) +
-                  " methods and budgets; expected at most " + std::to_string(kMostTargets));
-  }
+  TIDEKV_TRY(check_targets(request.targets, "fidelity"));
   if (request.num_next < 1) {
     return refuse("--next " + std::to_string(request.num_next) + ": expected 1 token or more");
   }
@@ -40,17 +30,16 @@ PrefillOptions common_options(const FidelityRequest& request) {
   return options;
 }
 
-Result<ResolvedRequest> resolve_target(const ModelContext& model, PrefillOptions options,
-                                       const SweepTarget& target, std::int64_t prompt_len) {
-  options.method = target.method;
-  options.budget = target.budget;
-  TIDEKV_ASSIGN(ResolvedRequest request, resolve_request(model, options, prompt_len));
+// With room for the continuation, and a budget that evicts.
+Result<ResolvedRequest> resolve_compared(const ModelContext& model, const PrefillOptions& options,
+                                         const SweepTarget& target, std::int64_t prompt_len) {
+  TIDEKV_ASSIGN(ResolvedRequest request, resolve_target(model, options, target, prompt_len));
   if (request.max_new_tokens < options.max_new_tokens) {
     return refuse("--next " + std::to_string(options.max_new_tokens) + ": behind the prompt's " +
                   std::to_string(prompt_len) + " tokens the context has room for " +
                   std::to_string(request.max_new_tokens) + "; expected at most that");
   }
-  if (!keeps_everything(request.session.method) && target.budget >= prompt_len) {
+  if (!request.session.method.keeps_everything() && target.budget >= prompt_len) {
     return refuse("--budget " + std::to_string(target.budget) + ": the prompt has " +
                   std::to_string(prompt_len) + " tokens, so that " + target.method +
                   " would evict nothing; expected a smaller budget or a longer prompt");
@@ -72,7 +61,7 @@ class FidelityPlanner {
     planned_->control_methods.emplace_back(target.method.selector->name);
     if (target.method.whole_prompt() && target.method.kv_bits == 0) {  // its own control
       planned_->caches.push_back({0, planned_->controls.back()});
-    } else if (!target.method.chooses_at_layer_end() || keeps_everything(target.method)) {
+    } else if (!target.method.chooses_at_layer_end() || target.method.keeps_everything()) {
       planned_->caches.push_back({open_run(target), 0});
     } else if (!layer_major_) {
       layer_major_ = open_run(target);
@@ -105,7 +94,7 @@ class FidelityPlanner {
 
   // All options but the budget are the same for every control.
   std::size_t cache_of(const SessionOptions& control) {
-    if (keeps_everything(control.method)) {
+    if (control.method.keeps_everything()) {
       return 0;
     }
     const std::vector<CacheChoice>& caches = planned_->runs.front().session.more_caches;
@@ -157,7 +146,7 @@ Result<PlannedFidelity> plan_fidelity(const ModelContext& model, const FidelityR
   const auto prompt_len = static_cast<std::int64_t>(request.prompt.size());
   const PrefillOptions options = common_options(request);
   TIDEKV_ASSIGN(const ResolvedRequest full,
-                resolve_target(model, options, {"full", options.budget}, prompt_len));
+                resolve_compared(model, options, {"full", options.budget}, prompt_len));
   PlannedFidelity planned;
   planned.chunk_len = std::min(options.chunk_len, prompt_len);
   planned.hidden = {model.config->num_layers, prompt_len, model.config->hidden_dim,
@@ -167,10 +156,11 @@ Result<PlannedFidelity> plan_fidelity(const ModelContext& model, const FidelityR
   FidelityPlanner planner(model, planned);
   planner.open(full.session);
   for (const SweepTarget& target : request.targets) {
-    TIDEKV_ASSIGN(const ResolvedRequest alone, resolve_target(model, options, target, prompt_len));
+    TIDEKV_ASSIGN(const ResolvedRequest alone,
+                  resolve_compared(model, options, target, prompt_len));
     const std::string matched(alone.session.method.selector->name);
     TIDEKV_ASSIGN(const ResolvedRequest control,
-                  resolve_target(model, options, {matched, target.budget}, prompt_len));
+                  resolve_compared(model, options, {matched, target.budget}, prompt_len));
     planner.add(alone.session, control.session);
   }
   TIDEKV_TRY(planner.plan_memory());

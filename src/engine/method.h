@@ -27,6 +27,8 @@ struct Method {
   bool whole_prompt() const { return schedule->run == run_one_shot; }
   // Chooses when a layer has seen the whole prompt: the same tokens under either schedule.
   bool chooses_at_layer_end() const { return whole_prompt() || schedule->run == run_layer_major; }
+  // Whatever the budget; in fewer bits or in the offload pool, perhaps.
+  bool keeps_everything() const { return selector->name == "full"; }
   // Each chunk through all layers: hidden rows of one chunk, and caches from the start.
   bool by_chunk() const { return schedule->run == run_chunk_major; }
 };

@@ -31,44 +31,24 @@ Choice choice_of(const SessionOptions& session) {
   return choice;
 }
 
-Status check_targets(std::span<const SweepTarget> targets) {
-  if (targets.empty()) {
-    return Error{ErrorCode::kInvalidArgument,
-                 "a sweep of nothing; expected a method and a budget at least"};
+Status check_can_share(const Method& method) {
+  if (method.chooses_at_layer_end()) {
+    return Ok{};
   }
-  if (targets.size() > kMostTargets) {
-    return Error{ErrorCode::kInvalidArgument, "a sweep of " + std::to_string(targets.size()) +
-                                                  " methods and budgets; expected at most " +
-                                                  std::to_string(kMostTargets)};
-  }
-  return Ok{};
-}
-
-Result<ResolvedRequest> resolve_target(const ModelContext& model, PrefillOptions options,
-                                       const SweepTarget& target, std::int64_t prompt_len,
-                                       bool alone) {
-  options.method = target.method;
-  options.budget = target.budget;
-  TIDEKV_ASSIGN(ResolvedRequest request, resolve_request(model, options, prompt_len));
-  if (!alone && !request.session.method.chooses_at_layer_end()) {
-    return Error{ErrorCode::kInvalidArgument,
-                 "--method " + target.method + " runs " +
-                     std::string(request.session.method.schedule->name) +
-                     " and cannot share a prefill; expected methods that choose when a layer has "
-                     "seen the whole prompt"};
-  }
-  return request;
+  return Error{ErrorCode::kInvalidArgument,
+               "--method " + method.name + " runs " + std::string(method.schedule->name) +
+                   " and cannot share a prefill; expected methods that choose when a layer has "
+                   "seen the whole prompt"};
 }
 
 // The first target's request under the layer-major schedule, with the chunk that was asked for, or
 // the largest.
-ResolvedRequest layer_major_request(ResolvedRequest request, const PrefillOptions& options) {
+ResolvedRequest layer_major_request(ResolvedRequest request) {
   SessionOptions& session = request.session;
   session.method = under_layer_major(session.method);
-  session.key_block_len = std::min(options.key_block_len, session.prompt_len);
-  request.chunk_is_auto = options.chunk_len == 0;
-  session.chunk_len =
-      std::min(request.chunk_is_auto ? kLargestAutoChunk : options.chunk_len, session.prompt_len);
+  request.chunk_is_auto = request.wanted_chunk_len == 0;
+  session.chunk_len = std::min(kLargestAutoChunk, session.prompt_len);
+  set_prompt_len(request, session.prompt_len);
   return request;
 }
 
@@ -93,15 +73,37 @@ Result<DryRun> dry_run_that_fits(const ModelContext& model, ResolvedRequest& req
 
 }  // namespace
 
+Status check_targets(std::span<const SweepTarget> targets, const std::string& what) {
+  if (targets.empty()) {
+    return Error{ErrorCode::kInvalidArgument,
+                 what + " of nothing; expected a method and a budget at least"};
+  }
+  if (targets.size() > kMostTargets) {
+    return Error{ErrorCode::kInvalidArgument, what + " of " + std::to_string(targets.size()) +
+                                                  " methods and budgets; expected at most " +
+                                                  std::to_string(kMostTargets)};
+  }
+  return Ok{};
+}
+
+Result<ResolvedRequest> resolve_target(const ModelContext& model, PrefillOptions options,
+                                       const SweepTarget& target, std::int64_t prompt_len) {
+  options.method = target.method;
+  options.budget = target.budget;
+  return resolve_request(model, options, prompt_len);
+}
+
 Result<PlannedSweep> plan_sweep(const ModelContext& model, const PrefillOptions& options,
                                 std::span<const SweepTarget> targets, std::int64_t prompt_len) {
-  TIDEKV_TRY(check_targets(targets));
+  TIDEKV_TRY(check_targets(targets, "a sweep"));
   PlannedSweep planned;
   SweepPlan& report = planned.report;
   std::vector<Choice> choices;
   for (const SweepTarget& target : targets) {
-    TIDEKV_ASSIGN(const ResolvedRequest alone,
-                  resolve_target(model, options, target, prompt_len, targets.size() == 1));
+    TIDEKV_ASSIGN(const ResolvedRequest alone, resolve_target(model, options, target, prompt_len));
+    if (targets.size() > 1) {
+      TIDEKV_TRY(check_can_share(alone.session.method));
+    }
     TIDEKV_ASSIGN(Plan plan, make_plan(model, alone, false));
     if (alone.pool_limit_bytes > 0 && plan.report.memory.pool_bytes > alone.pool_limit_bytes) {
       return does_not_fit(plan.report, alone);
@@ -116,7 +118,7 @@ Result<PlannedSweep> plan_sweep(const ModelContext& model, const PrefillOptions&
     choices.push_back(std::move(choice));
     if (choices.size() == 1) {
       const bool shares = alone.session.method.chooses_at_layer_end();
-      planned.request = shares ? layer_major_request(alone, options) : alone;
+      planned.request = shares ? layer_major_request(alone) : alone;
     } else {
       planned.request.session.more_caches.push_back({alone.session.method.selector,
                                                      alone.session.selector,

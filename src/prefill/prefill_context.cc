@@ -2,6 +2,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/check.h"
 #include "prefill/schedule.h"
 
 namespace tidekv {
@@ -35,8 +36,12 @@ QueriesWanted PrefillContext::queries_wanted(std::int64_t layer) const {
   for (const PrefillTarget& target : request_.targets) {
     if (!target.keeps_all(layer)) {
       wanted.window_len = std::max(wanted.window_len, target.recipe.window_len);
-      wanted.moments = wanted.moments || target.recipe.observes_all();
-      wanted.first = target.recipe.observes_all() ? target.recipe.num_sinks : wanted.first;
+    }
+    if (!target.keeps_all(layer) && target.recipe.observes_all()) {
+      // One set of moments serves all that look at them.
+      TIDEKV_CHECK(!wanted.moments || wanted.first == target.recipe.num_sinks);
+      wanted.moments = true;
+      wanted.first = target.recipe.num_sinks;
     }
   }
   return wanted;

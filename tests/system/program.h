@@ -47,4 +47,11 @@ class ProgramTest : public ::testing::Test {
   std::string program_ = kProgram;
 };
 
+// Arguments behind arguments.
+inline std::vector<std::string> operator+(std::vector<std::string> a,
+                                          const std::vector<std::string>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
 }  // namespace tidekv::testing

@@ -97,6 +97,24 @@ class ScheduleFidelity : public ::testing::TestWithParam<std::tuple<std::string,
   }
 };
 
+// Any method on one prompt.
+class MethodRuns : public ScheduleFidelity {
+ protected:
+  explicit MethodRuns(const FidelityCase& fidelity) : fidelity_(fidelity) {}
+
+  RunSetup setup_of(const std::string& method, std::int64_t chunk_len) const {
+    RunSetup run = setup(fidelity_);
+    run.options.method = method;
+    run.options.chunk_len = chunk_len;
+    return run;
+  }
+  RunCapture run(const RunSetup& setup) const { return run_model(model_, ids_, setup); }
+
+  const FidelityCase fidelity_;
+  const ModelFolder model_{fidelity_.model};
+  const std::vector<std::int32_t> ids_ = prompt(fidelity_, model_);
+};
+
 inline std::vector<std::string> backend_names() {
   std::vector<std::string> names;
   for (const BackendEntry* entry : available_backends()) {
