@@ -77,6 +77,10 @@ TEST(FailureInjection, EveryDeviceAllocationMayFail) {
     request.prefill.kv_residual_len = 64;
     expect_every_device_allocation_may_fail(request);
   }
+  SCOPED_TRACE("eager");
+  Request request = toy_request();
+  request.prefill.attention = AttentionImplementation::kEager;
+  expect_every_device_allocation_may_fail(request);
 }
 
 TEST(FailureInjection, EveryDeviceAllocationOfASweepMayFail) {
@@ -192,6 +196,9 @@ TEST(FailureInjection, PrefillAllocatesNothingOutsideItsReservation) {
       const ModelContext context = model.context(*backend, 2);
       PrefillOptions options;
       options.method = method;
+      // Every other one holds scores.
+      options.attention = method.size() % 2 == 0 ? AttentionImplementation::kEager
+                                                 : AttentionImplementation::kFlash;
       options.budget = 64;
       options.chunk_len = 100;
       const ResolvedRequest request = resolve_request(context, options, 700).value();

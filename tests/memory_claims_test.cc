@@ -73,6 +73,73 @@ TEST(MemoryClaims, PlanEqualsRunToTheByte) {
   }
 }
 
+TEST(MemoryClaims, PlanEqualsRunWhateverAttentionHolds) {
+  const ModelFolder model("tests/data/models/toy2");
+  const std::vector<std::int32_t> prompt = random_prompt(301, model.config().vocab_size, 3);
+  for (const std::string& method : method_names()) {
+    for (const std::int64_t chunk_len : {7, 64, 301}) {
+      for (const AttentionImplementation attention :
+           {AttentionImplementation::kMasked, AttentionImplementation::kEager}) {
+        RunSetup setup;
+        setup.backend = available_backends().back();
+        setup.num_threads = 2;
+        setup.options.method = method;
+        setup.options.budget = 90;
+        setup.options.chunk_len = chunk_len;
+        setup.options.attention = attention;
+        setup.options.max_new_tokens = 3;
+        const RunCapture run = run_model(model, prompt, setup);
+        EXPECT_EQ(run.planned_peak, run.measured_peak) << method << ", chunk " << chunk_len;
+        EXPECT_TRUE(attention == AttentionImplementation::kMasked ||
+                    run.measured_peak[Component::kAttentionScores] > 0)
+            << method;
+      }
+    }
+  }
+}
+
+// Table 5a: what implementations of attention hold, at every place in a prompt.
+TEST(MemoryClaims, LedgerEqualsFormulaWhateverAttentionHolds) {
+  for (const std::string& method : method_names()) {
+    for (const std::int64_t prompt_len : {33, 100, 4096, 8192}) {
+      for (const std::int64_t chunk_len : {32, 100, 1000, 4000}) {
+        for (const AttentionImplementation attention :
+             {AttentionImplementation::kMasked, AttentionImplementation::kEager}) {
+          PrefillOptions options;
+          options.method = method;
+          options.budget = prompt_len / 2 + 20;
+          options.max_new_tokens = 2;
+          options.chunk_len = chunk_len;
+          options.attention = attention;
+          options.all_rows = chunk_len == 100;
+          const PlanReport report = plan_of("llama-3.2-1b", options, prompt_len);
+          EXPECT_EQ(report.memory.peak_bytes, report.formula.closed_form_peak_bytes)
+              << method << " S=" << prompt_len << " C=" << chunk_len;
+        }
+      }
+    }
+  }
+}
+
+TEST(MemoryClaims, MaskedHoldsAChunksMaskAndEagerAllItsScores) {
+  constexpr std::int64_t kLen = 16384;
+  PrefillOptions options;
+  options.chunk_len = 2048;
+  const auto held = [&](const char* method, AttentionImplementation attention) {
+    options.method = method;
+    options.attention = attention;
+    return peak_of(plan_of("llama-3.1-8b", options, kLen, true), "attention_scores");
+  };
+  const std::int64_t mask = 2048 * kLen * 2;
+  const std::int64_t scores = 32 * 2048 * kLen * 8;  // and what softmax makes of them, f32 both
+  EXPECT_EQ(held("tidekv-snap", AttentionImplementation::kFlash), 0);
+  EXPECT_EQ(held("tidekv-snap", AttentionImplementation::kMasked), mask);
+  EXPECT_EQ(held("tidekv-snap", AttentionImplementation::kEager), mask + scores);
+  // A whole prompt has no keys before it: a fused kernel needs no mask.
+  EXPECT_EQ(held("snapkv", AttentionImplementation::kMasked), 0);
+  EXPECT_EQ(held("snapkv", AttentionImplementation::kEager), 8 * (mask + scores));
+}
+
 TEST(MemoryClaims, LedgerEqualsFormula) {
   for (const std::string& shape : shape_names()) {
     for (const std::string& method : method_names()) {

@@ -66,6 +66,7 @@ std::vector<std::string> smallest_of_each() {
                              "attend/q512/k8192/d64h9kv3/bf16",
                              "attend_quantised/q1/k1024/d64*2bit",
                              "quantise_rows/*2bit*",
+                             "causal_mask*bf16",
                              "window_lse*h9*bf16",
                              "score_keys*h9*bf16",
                              "pool_scores*h9",

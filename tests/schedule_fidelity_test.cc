@@ -74,6 +74,49 @@ TEST_P(ScheduleFidelity, SweepEqualsARequestForEachTarget) {
   expect_sweep_equals_requests(kToy, targets);
 }
 
+// Mask and scores are held or not: the same bits, in every order of chunks and layers.
+TEST_P(ScheduleFidelity, WhatAttentionHoldsChangesNothing) {
+  const ModelFolder model(kToy.model);
+  const std::vector<std::int32_t> ids = prompt(kToy, model);
+  for (const char* method : {"tidekv-snap", "snapkv", "full-chunked", "block-ada", "keydiff"}) {
+    RunSetup flash = setup(kToy);
+    flash.options.method = method;
+    flash.options.chunk_len = 50;
+    const RunCapture reference = run_model(model, ids, flash);
+    for (const AttentionImplementation attention :
+         {AttentionImplementation::kMasked, AttentionImplementation::kEager}) {
+      RunSetup holding = flash;
+      holding.options.attention = attention;
+      const RunCapture run = run_model(model, ids, holding);
+      EXPECT_EQ(first_difference(reference, run), "") << method;
+      EXPECT_GT(run.measured_peak.total(), 0);
+    }
+  }
+}
+
+// The last layer scores with the log-sum-exps that attention leaves, or, where attention runs for
+// one row, with those of pass 1: the same scores and positions. Chunks end inside the window.
+TEST_P(ScheduleFidelity, PassOneIsWhatAttentionLeft) {
+  const ModelFolder model(kToy.model);
+  const std::vector<std::int32_t> ids = prompt(kToy, model);
+  for (const char* method : {"tidekv-snap", "tidekv-tova", "snapkv", "block-snap", "block-ada"}) {
+    for (const std::int64_t chunk_len : {std::int64_t{20}, std::int64_t{150}}) {
+      RunSetup from_attention = setup(kToy);
+      from_attention.options.method = method;
+      from_attention.options.chunk_len = chunk_len;
+      from_attention.options.all_rows = true;
+      RunSetup from_pass_one = from_attention;
+      from_pass_one.options.all_rows = false;
+      const LayerCapture left = run_model(model, ids, from_attention).layers.back();
+      const LayerCapture found = run_model(model, ids, from_pass_one).layers.back();
+      EXPECT_FALSE(left.positions.empty());
+      EXPECT_EQ(left.scores, found.scores) << method;
+      EXPECT_EQ(left.positions, found.positions) << method;
+      EXPECT_EQ(left.cache, found.cache) << method;
+    }
+  }
+}
+
 // Otherwise the tests above could pass with a compressor that keeps everything.
 TEST_P(ScheduleFidelity, TheReferenceReallyEvicts) {
   const ModelFolder model(kToy.model);

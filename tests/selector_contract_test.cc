@@ -279,6 +279,9 @@ class SelectorContract
     for (const std::int64_t block : {std::int64_t{64}, std::int64_t{1000}}) {
       expect_same_choice(compress(prompt, options, block), dense);
     }
+    for (const std::int64_t margin : {std::int64_t{0}, std::int64_t{5}}) {
+      expect_same_choice(compress_prompt(device_, prompt, *selector(options), 64, margin), dense);
+    }
   }
 
   Device device_;

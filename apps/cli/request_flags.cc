@@ -131,6 +131,12 @@ void add_prefill_flags(Flags& flags, PrefillOptions& prefill) {
       prefill.memory_limit_bytes);
   flags.bytes({"--pool-limit", "SIZE", "headinfer: refuse what needs a larger offload pool"},
               prefill.pool_limit_bytes);
+  flags.choice<AttentionImplementation>(
+      {"--attention", "flash|masked|eager", "what it holds: nothing, the chunk's mask, all scores"},
+      prefill.attention,
+      {{"flash", AttentionImplementation::kFlash},
+       {"masked", AttentionImplementation::kMasked},
+       {"eager", AttentionImplementation::kEager}});
   flags.choice<ComputeType>(
       {"--dtype", "auto|bf16|f32", "type of activations and cache"}, prefill.compute_type,
       {{"auto", ComputeType::kAuto}, {"bf16", ComputeType::kBF16}, {"f32", ComputeType::kF32}});

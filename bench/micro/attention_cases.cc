@@ -49,7 +49,7 @@ std::unique_ptr<Operation> prepare(Device& device, const Attention& attention) {
   const Phase phase = attention.queries == 1 ? Phase::kDecode : Phase::kPrefill;
   return operation(std::move(operands),
                    [backend = &device.backend(), phase](const Operands& on, std::int64_t call) {
-                     backend->attend(on.q.at(0), on.kv.at(call), phase);
+                     backend->attend(on.q.at(0), on.kv.at(call), {.phase = phase});
                    });
 }
 
@@ -149,6 +149,20 @@ void add_quantise_rows(std::vector<Case>& cases, GroupAxis axis, std::int64_t bi
                    }});
 }
 
+void add_mask(std::vector<Case>& cases, DType dtype) {
+  constexpr std::int64_t kRows = 512;
+  constexpr std::int64_t kKeys = 8192;
+  cases.push_back({fmt::format("causal_mask/m{}/{}/{}", kRows, kKeys, name_of(dtype)),
+                   {.bytes = static_cast<double>(kRows * row_bytes(dtype, kKeys))},
+                   [dtype](Device& device) {
+                     return operation(
+                         device.make(dtype, kRows, kKeys),
+                         [backend = &device.backend()](const Tensors& mask, std::int64_t call) {
+                           backend->causal_mask(mask.at(call));
+                         });
+                   }});
+}
+
 }  // namespace
 
 void add_attention_cases(std::vector<Case>& cases) {
@@ -161,6 +175,7 @@ void add_attention_cases(std::vector<Case>& cases) {
     add_quantise_rows(cases, GroupAxis::kChannels, bits);
   }
   for (const DType dtype : {DType::kBF16, DType::kF32}) {
+    add_mask(cases, dtype);
     for (const Heads& heads : kHeads) {
       add(cases, {heads, 512, 8192, dtype});
       add(cases, {heads, 1, 1024, dtype});

@@ -23,6 +23,10 @@ enum class Pooling : std::uint8_t { kMax, kAverage };      // over neighbouring 
 // up to the budget, and the report says what was kept.
 enum class BudgetSplit : std::uint8_t { kExact, kKvpress, kKvcf };
 
+// What attention of the prompt holds beside its output: nothing; the chunk's mask; the mask and all
+// scores. It changes memory and speed, never numbers.
+enum class AttentionImplementation : std::uint8_t { kFlash, kMasked, kEager };
+
 // How the prompt becomes a cache. Everything here that changes bytes changes the plan alike.
 struct PrefillOptions {
   std::string method = "tidekv-snap";  // method_names() lists them
@@ -46,6 +50,7 @@ struct PrefillOptions {
   std::int64_t chunk_len = 0;          // prompt tokens run at once; 0: largest up to 2048 that fits
   std::int64_t key_block_len = 1024;   // keys scored at once; changes memory, never numbers
   bool all_rows = false;               // run every row through the last layer (Alg. 1 returns H)
+  AttentionImplementation attention = AttentionImplementation::kFlash;
   ComputeType compute_type = ComputeType::kAuto;
   std::int64_t memory_limit_bytes = 0;  // weights included; 0: no limit
   std::int64_t pool_limit_bytes =

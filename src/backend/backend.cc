@@ -90,6 +90,22 @@ void check_quantised(const QuantisedRows& rows, DType dtype, std::int64_t head_d
 
 std::int64_t num_q_heads(DeviceView q, const KvView& kv) { return q.cols() / kv.head_dim(); }
 
+// Mask and scores, if attention is to hold them.
+void check_held(DeviceView q, const KvView& kv, const AttentionOptions& options) {
+  if (options.mask.rows() == 0) {
+    TIDEKV_CHECK(options.scores.rows() == 0 && options.weights.rows() == 0);
+    return;
+  }
+  TIDEKV_CHECK(options.phase == Phase::kPrefill && options.mask.dtype() == q.dtype());
+  check_shape(options.mask, q.rows(), kv.longest_head());
+  if (options.scores.rows() > 0) {
+    const std::int64_t group = num_q_heads(q, kv) / kv.heads_of_layer();
+    TIDEKV_CHECK(options.scores.dtype() == DType::kF32 && options.weights.dtype() == DType::kF32);
+    check_shape(options.scores, group * q.rows(), kv.total_rows());
+    check_shape(options.weights, options.scores.rows(), options.scores.cols());
+  }
+}
+
 }  // namespace
 
 Backend::Backend(const BackendOptions& options)
@@ -265,9 +281,23 @@ void Backend::rope_angles(DeviceView inverse_freq, Position first, DeviceView ou
   do_rope_angles(inverse_freq, first, out);
 }
 
-void Backend::attend(DeviceView q, const KvView& kv, Phase phase) {
+void Backend::attend(DeviceView q, const KvView& kv, const AttentionOptions& options) {
   check_queries(q, kv);
-  do_attend(q, kv, phase);
+  check_held(q, kv, options);
+  if (options.lse.count > 0) {
+    const LseColumns& columns = options.lse;
+    TIDEKV_CHECK(columns.lse.dtype() == DType::kF32 && options.phase == Phase::kPrefill);
+    TIDEKV_CHECK_OP(columns.lse.rows(), ==, 2 * num_q_heads(q, kv));
+    TIDEKV_CHECK_OP(columns.count, <=, q.rows());
+    TIDEKV_CHECK(columns.begin >= 0 && columns.begin + columns.count <= columns.lse.cols());
+  }
+  do_attend(q, kv, options);
+}
+
+void Backend::causal_mask(DeviceView mask) {
+  TIDEKV_CHECK(is_activation(mask.dtype()));
+  TIDEKV_CHECK_OP(mask.rows(), <=, mask.cols());
+  do_causal_mask(mask);
 }
 
 void Backend::swiglu(DeviceView gate, DeviceView up, DeviceView out) {

@@ -64,6 +64,27 @@ struct HeadProjection {
   Phase phase = Phase::kPrefill;
 };
 
+// Where attention leaves max and normaliser of its newest rows, bit for bit as window_lse finds
+// them.
+struct LseColumns {
+  DeviceView lse = {};     // [2 * q_heads, W] f32, as of window_lse
+  std::int64_t begin = 0;  // column of the first of these rows
+  std::int64_t count = 0;  // 0: nowhere
+};
+
+// How attention runs, and what it leaves beside its output. The output is the same bit for bit
+// whatever stands here but for the phase.
+struct AttentionOptions {
+  Phase phase = Phase::kPrefill;
+  // The rest is for prompts. What frameworks without a fused kernel hold; no rows: is not held.
+  DeviceView mask = {};  // [rows, len of the longest head], of causal_mask
+  DeviceView scores =
+      {};  // [group * rows, sum of the heads' lens] f32: all scores, with a mask;
+           // a KV head's rows, query * group + g, lie behind those of the one before
+  DeviceView weights = {};  // the same: what softmax makes of them, undivided
+  LseColumns lse = {};
+};
+
 enum class GroupReduce : std::uint8_t { kMean, kMax };
 enum class Pool : std::uint8_t { kMax, kAverage };
 // Whether a KV head's score is its own, or the mean over all KV heads, which then agree.
@@ -176,7 +197,10 @@ class Backend {
   // Causal attention, in place: q [rows, q_heads * D] becomes the output. The rows are the newest
   // of the cache: row r sees each head's slots [0, len - rows + r + 1). Of a view of some heads,
   // only the columns of their query heads, and by the same operations as with all.
-  void attend(DeviceView q, const KvView& kv, Phase phase);
+  void attend(DeviceView q, const KvView& kv, const AttentionOptions& options);
+  // mask[r][c] = 0 where row r sees the key, else minus infinity. mask [rows, keys] f32 or bf16;
+  // the rows are the newest of the keys.
+  void causal_mask(DeviceView mask);
   // out = silu(gate) * up, elementwise; out may be gate.
   void swiglu(DeviceView gate, DeviceView up, DeviceView out);
 
@@ -298,7 +322,8 @@ class Backend {
   virtual void do_project_heads(DeviceView a, const HeadProjection& projection, DeviceView queries,
                                 const KvView& kv) = 0;
   virtual void do_rope_angles(DeviceView inverse_freq, Position first, DeviceView out) = 0;
-  virtual void do_attend(DeviceView q, const KvView& kv, Phase phase) = 0;
+  virtual void do_attend(DeviceView q, const KvView& kv, const AttentionOptions& options) = 0;
+  virtual void do_causal_mask(DeviceView mask) = 0;
   virtual void do_swiglu(DeviceView gate, DeviceView up, DeviceView out) = 0;
   virtual void do_window_lse(DeviceView q, const KvView& kv, DeviceView lse) = 0;
   virtual void do_score_keys(DeviceView q, const KvView& kv, DeviceView lse, KeyRange range,

@@ -5,6 +5,7 @@
 // head-adaptive cache has unequal ones. Rows hold post-RoPE keys in the activation type.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
@@ -21,6 +22,12 @@ struct HeadSpan {
   std::int64_t capacity = 0;
 };
 
+// Keys that attention meets at once.
+struct KeyCounts {
+  std::int64_t longest_head = 0;
+  std::int64_t total = 0;  // of all heads that attend together
+};
+
 struct KvView {
   DeviceView keys;                  // [sum of capacities, head_dim]
   DeviceView values;                // the same shape
@@ -32,6 +39,18 @@ struct KvView {
   std::int64_t num_kv_heads() const { return static_cast<std::int64_t>(heads.size()); }
   std::int64_t head_dim() const { return keys.cols(); }
   std::int64_t heads_of_layer() const { return num_all_heads > 0 ? num_all_heads : num_kv_heads(); }
+  std::int64_t longest_head() const {
+    std::int64_t longest = 0;
+    for (const HeadSpan& head : heads) {
+      longest = std::max(longest, head.len);
+    }
+    return longest;
+  }
+  // Of all heads.
+  std::int64_t total_rows() const {
+    return std::accumulate(heads.begin(), heads.end(), std::int64_t{0},
+                           [](std::int64_t sum, const HeadSpan& head) { return sum + head.len; });
+  }
 };
 
 // Slots or positions of every KV head, one head's behind the other's.

@@ -38,6 +38,12 @@ Status ActiveLayer::open_queries(Backend& backend, const CacheShape& shape,
     TIDEKV_ASSIGN(window_buffer_, backend.allocate({{Component::kCompressionTemp, bytes}}));
     window_ = window_buffer_.view(shape.dtype, wanted.window_len, wanted.q_dim);
   }
+  if (wanted.window_len > 0 && wanted.window_lse) {
+    const std::int64_t rows = 2 * (wanted.q_dim / shape.head_dim);
+    const std::int64_t bytes = rows * wanted.window_len * size_of(DType::kF32);
+    TIDEKV_ASSIGN(lse_buffer_, backend.allocate({{Component::kCompressionTemp, bytes}}));
+    lse_ = lse_buffer_.view(DType::kF32, rows, wanted.window_len);
+  }
   if (wanted.moments) {
     const std::int64_t rows = wanted.q_dim / shape.head_dim * (shape.head_dim + 1);
     const std::int64_t bytes = rows * shape.head_dim * size_of(DType::kF32);

@@ -11,6 +11,7 @@ namespace tidekv {
 struct QueriesWanted {
   std::int64_t q_dim = 0;
   std::int64_t window_len = 0;  // the last ones; 0: none
+  bool window_lse = false;      // and what attention leaves of them, which pass 1 would compute
   bool moments = false;         // of all from position `first` on
   std::int64_t first = 0;
   DeviceView inverse_freq = {};  // [1, head_dim / 2] f32, by which they were rotated
@@ -56,6 +57,9 @@ class ActiveLayer {
     return window_.rows_at(window_.rows() - count, count);
   }
   const ObservedQueries& observed() const { return observed_; }
+  // Max and normaliser of those rows' attention, [2 * q_heads, W] f32 as of window_lse; empty where
+  // attention does not run for all of them.
+  DeviceView window_lse() const { return lse_; }
   // First position of the window: W before the end of the prompt or chunk.
   std::int64_t window_begin() const { return end_ - window_.rows(); }
 
@@ -67,6 +71,8 @@ class ActiveLayer {
   DeviceView window_;
   Buffer moments_buffer_;
   ObservedQueries observed_;
+  Buffer lse_buffer_;
+  DeviceView lse_;
   std::int64_t end_ = 0;  // behind the last position
 };
 

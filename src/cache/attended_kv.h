@@ -17,8 +17,12 @@ class AttendedKv {
   virtual KvView room(std::int64_t rows) = 0;
   // They are there.
   virtual void advance(std::int64_t rows) = 0;
-  // Backend::attend over everything, the rows of q being the newest tokens.
-  virtual void attend(Backend& backend, DeviceView q, Phase phase) = 0;
+  // Keys that attention meets at once when `rows` more tokens are there: what the mask and the
+  // scores it is to hold must have room for.
+  virtual KeyCounts keys_met(std::int64_t rows) const = 0;
+  // Backend::attend over everything, the rows of q being the newest tokens. Where heads attend one
+  // by one, each in turn holds its scores.
+  virtual void attend(Backend& backend, DeviceView q, const AttentionOptions& options) = 0;
 
  protected:
   AttendedKv() = default;

@@ -58,6 +58,11 @@ void LayerKv::copy_rows(Backend& backend, const LayerKv& from) {
   }
 }
 
+KeyCounts LayerKv::keys_met(std::int64_t rows) const {
+  const KvView now = view();
+  return {now.longest_head() + rows, now.total_rows() + now.num_kv_heads() * rows};
+}
+
 void LayerKv::advance(std::int64_t rows) {
   for (HeadSpan& head : spans_) {
     head.len += rows;

@@ -62,8 +62,9 @@ class LayerKv final : public AttendedKv {
 
   KvView view() const { return {keys_, values_, spans_}; }
   KvView room(std::int64_t /*rows*/) override { return view(); }
-  void attend(Backend& backend, DeviceView q, Phase phase) override {
-    backend.attend(q, view(), phase);
+  KeyCounts keys_met(std::int64_t rows) const override;
+  void attend(Backend& backend, DeviceView q, const AttentionOptions& options) override {
+    backend.attend(q, view(), options);
   }
   std::span<const HeadSpan> heads() const { return spans_; }
   // Copies all rows of `from`, of heads that are empty here.

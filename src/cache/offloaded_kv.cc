@@ -40,13 +40,15 @@ void OffloadedKv::bring_up(std::int64_t head) {
   backend_->copy(ring_->new_values(head, new_rows_), values.rows_at(old_rows, new_rows_));
 }
 
-void OffloadedKv::attend(Backend& backend, DeviceView q, Phase phase) {
+KeyCounts OffloadedKv::keys_met(std::int64_t rows) const { return {len_ + rows, len_ + rows}; }
+
+void OffloadedKv::attend(Backend& backend, DeviceView q, const AttentionOptions& options) {
   bring_up(0);
   for (std::int64_t head = 0; head < num_kv_heads_; ++head) {
     if (head + 1 < num_kv_heads_) {  // first, so that a device can do both at once
       bring_up(head + 1);
     }
-    backend.attend(q, ring_->attending(head, len_, num_kv_heads_), phase);
+    backend.attend(q, ring_->attending(head, len_, num_kv_heads_), options);
   }
 }
 

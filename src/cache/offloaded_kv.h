@@ -18,7 +18,8 @@ class OffloadedKv final : public AttendedKv {
 
   KvView room(std::int64_t rows) override;
   void advance(std::int64_t rows) override;
-  void attend(Backend& backend, DeviceView q, Phase phase) override;
+  KeyCounts keys_met(std::int64_t rows) const override;
+  void attend(Backend& backend, DeviceView q, const AttentionOptions& options) override;
 
   // Calls body(PoolView) for the rows of each head's first `len` tokens: keys, then values.
   template <typename Body>

@@ -138,8 +138,14 @@ void QuantisedKv::advance(std::int64_t rows) {
   TIDEKV_CHECK_OP(num_tokens_ - values_.num_quantised, <=, recent_len_);
 }
 
-void QuantisedKv::attend(Backend& backend, DeviceView q, Phase phase) {
-  TIDEKV_CHECK(phase == Phase::kDecode);
+KeyCounts QuantisedKv::keys_met(std::int64_t rows) const {
+  const std::int64_t len = num_tokens_ + rows;
+  return {len, num_kv_heads_ * len};
+}
+
+// The prompt attends before it turns into codes, so nothing is to be held here.
+void QuantisedKv::attend(Backend& backend, DeviceView q, const AttentionOptions& options) {
+  TIDEKV_CHECK(options.phase == Phase::kDecode && options.mask.rows() == 0);
   backend.attend_quantised(q, view());
 }
 

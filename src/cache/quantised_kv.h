@@ -25,7 +25,8 @@ class QuantisedKv final : public AttendedKv {
   // One token at a time.
   KvView room(std::int64_t rows) override;
   void advance(std::int64_t rows) override;
-  void attend(Backend& backend, DeviceView q, Phase phase) override;
+  KeyCounts keys_met(std::int64_t rows) const override;
+  void attend(Backend& backend, DeviceView q, const AttentionOptions& options) override;
   // Turns into codes what has been rows for long enough: after the newest token has attended.
   void settle(Backend& backend);
 

@@ -11,14 +11,6 @@ namespace {
 // Positions ahead over which expected attention is averaged.
 constexpr std::int64_t kPositionsAhead = 512;
 
-std::int64_t total_rows(const KvView& kv) {
-  std::int64_t total = 0;
-  for (const HeadSpan& head : kv.heads) {
-    total += head.len;
-  }
-  return total;
-}
-
 }  // namespace
 
 Result<BlockScorer::Scratch> BlockScorer::scratch(Backend& backend, std::int64_t rows,
@@ -41,7 +33,7 @@ Result<BlockScorer> BlockScorer::open(Backend& backend, const ScoreRecipe& recip
   if (rows.heads_differ) {
     TIDEKV_CHECK(!recipe.observes_all());  // heads are looked at one by one, queries are not
     // How long one head is depends on what it held; all together they have as many rows as planned.
-    const std::int64_t most = total_rows(rows.kv);
+    const std::int64_t most = rows.kv.total_rows();
     const std::int64_t group = options.num_q_heads / num_heads;
     scorer.block_len_ = std::min(round_up(options.key_block_len, recipe.unit_len), most);
     const std::int64_t query_len = rows.queries.rows() * group * rows.kv.head_dim();
@@ -57,7 +49,7 @@ Result<BlockScorer> BlockScorer::open(Backend& backend, const ScoreRecipe& recip
   scorer.block_len_ =
       std::min(round_up(options.key_block_len, recipe.unit_len), scorer.candidates_.len());
   TIDEKV_TRY(scorer.open_scratch(num_heads, options.num_q_heads, scorer.pooled_end()));
-  scorer.prepare();
+  scorer.prepare(0);
   return scorer;
 }
 
@@ -103,10 +95,10 @@ void BlockScorer::look_at(std::size_t head) {
     backend_->copy(all.rows_at(row * num_heads + static_cast<std::int64_t>(head), 1),
                    queries_.rows_at(row, 1));
   }
-  prepare();
+  prepare(static_cast<std::int64_t>(head));
 }
 
-void BlockScorer::prepare() {
+void BlockScorer::prepare(std::int64_t first_head) {
   if (recipe_.source == ScoreSource::kKeyDifference) {
     backend_->mean_directions(kv_, anchors_.cols(kv_.head_dim()));
   }
@@ -118,9 +110,36 @@ void BlockScorer::prepare() {
                              expected);
     backend_->expected_lse(kv_, expected, candidates_, lse_.cols(1));
   }
-  if (recipe_.source == ScoreSource::kWindowAttention) {
+  if (recipe_.source != ScoreSource::kWindowAttention) {
+    return;
+  }
+  if (rows_.window_lse.rows() > 0) {
+    copy_lse(first_head);
+  } else {
     backend_->window_lse(queries_, kv_, lse_.cols(queries_.rows()));
   }
+}
+
+void BlockScorer::copy_lse(std::int64_t first_head) {
+  const std::int64_t window_len = queries_.rows();
+  const DeviceView all = rows_.window_lse;
+  const DeviceView to = lse_.cols(window_len);
+  const std::int64_t q_heads = to.rows() / 2;  // looked at
+  const std::int64_t first = first_head * (all.rows() / 2 / rows_.kv.num_kv_heads());
+  const auto copy_rows = [&](std::int64_t from, std::int64_t row) {
+    if (all.cols() == window_len) {
+      backend_->copy(all.rows_at(from, q_heads), to.rows_at(row, q_heads));
+      return;
+    }
+    const DeviceView column = all.reshaped(all.rows() * all.cols(), 1);
+    for (std::int64_t i = 0; i < q_heads; ++i) {  // the last of its columns
+      const std::int64_t end = (from + i + 1) * all.cols();
+      backend_->copy(column.rows_at(end - window_len, window_len).reshaped(1, window_len),
+                     to.rows_at(row + i, 1));
+    }
+  };
+  copy_rows(first, 0);                         // maxima
+  copy_rows(all.rows() / 2 + first, q_heads);  // normalisers
 }
 
 DeviceView BlockScorer::score(const KeyRange& wanted) {

@@ -15,6 +15,9 @@ namespace tidekv {
 struct CutRows {
   KvView kv;
   DeviceView queries;  // [W, q_heads * D]; no rows without a window
+  // Their log-sum-exps and those of the rows before them, [2 * q_heads, >= W] f32 as of window_lse,
+  // where attention left them; no rows: pass 1 finds them.
+  DeviceView window_lse = {};
   ObservedQueries observed = {};
   bool heads_differ = false;  // an earlier cut may have left heads of unequal length
 };
@@ -65,8 +68,10 @@ class BlockScorer {
   static Result<Scratch> scratch(Backend& backend, std::int64_t rows, std::int64_t cols);
   // For `num_kv_heads` looked at together, whose candidates end at `most_end` or before.
   Status open_scratch(std::int64_t num_kv_heads, std::int64_t num_q_heads, std::int64_t most_end);
-  // What does not depend on the block: pass 1, or the mean direction.
-  void prepare();
+  // What does not depend on the block, of the heads from `first_head` on that are looked at: pass
+  // 1, or the mean direction.
+  void prepare(std::int64_t first_head);
+  void copy_lse(std::int64_t first_head);
   // Neighbours pool up to the window, even those that are retained anyway.
   std::int64_t pooled_end() const;
   void score_by_attention(const KeyRange& wanted, DeviceView scores);

@@ -16,6 +16,7 @@ Status Compressor::compress_and_commit(const ActiveLayer& active, std::int64_t l
   }
   TIDEKV_ASSIGN(Retained retained, select({.kv = active.kv().view(),
                                            .queries = active.last_queries(recipe_.window_len),
+                                           .window_lse = active.window_lse(),
                                            .observed = active.observed()},
                                           layer_budget, cache.num_committed(), cache.cut_lens()));
   return cache.commit(active, std::move(retained));

@@ -85,6 +85,8 @@ FormulaInput formula_input(const ModelContext& model, const ResolvedRequest& req
   in.counts_heads = recipe.even_share < 1 && !recipe.even_share_is_floor;
   in.growth_len = session.growth_len;
   in.all_rows = session.all_rows;
+  in.masks = session.attention != AttentionKind::kFlash;
+  in.holds_scores = session.attention == AttentionKind::kEager;
   in.by_chunk = session.method.by_chunk();
   in.cuts_in_decode = session.method.cuts_in_decode;
   in.expects_queries = recipe.observes_all();

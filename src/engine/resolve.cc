@@ -29,6 +29,18 @@ BudgetRule budget_rule(BudgetSplit split) {
   return BudgetRule::kExact;
 }
 
+AttentionKind attention_kind(AttentionImplementation attention) {
+  switch (attention) {
+    case AttentionImplementation::kFlash:
+      return AttentionKind::kFlash;
+    case AttentionImplementation::kMasked:
+      return AttentionKind::kMasked;
+    case AttentionImplementation::kEager:
+      return AttentionKind::kEager;
+  }
+  return AttentionKind::kFlash;
+}
+
 SelectorOptions selector_options(const Method& method, const PrefillOptions& options) {
   return {
       .budget = options.budget,
@@ -182,6 +194,7 @@ Result<ResolvedRequest> resolve_request(const ModelContext& model, const Prefill
   TIDEKV_ASSIGN(session.quantiser, quantiser_of(session.method, options, model.config->head_dim));
   session.dtype = compute_dtype(model, options.compute_type);
   session.all_rows = options.all_rows;
+  session.attention = attention_kind(options.attention);
 
   request.budget = options.budget;
   request.wanted_new_tokens = options.max_new_tokens;

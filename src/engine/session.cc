@@ -107,6 +107,7 @@ Status Session::run_schedule(HiddenBridge& bridge, std::span<const std::int32_t>
                                .chunk_len = options_.chunk_len,
                                .key_block_len = options_.key_block_len,
                                .all_rows = options_.all_rows,
+                               .attention = options_.attention,
                                .on_progress = &options_.on_progress};
   PrefillContext context(*backend_, request, freq_, bridge);
   Status status = options_.method.schedule->run(context);

@@ -35,6 +35,7 @@ struct SessionOptions {
   std::int64_t key_block_len = 0;
   std::int64_t growth_len = 0;  // tokens that can be fed after the prompt
   bool all_rows = false;
+  AttentionKind attention = AttentionKind::kFlash;
   PrefillProbe* probe = nullptr;
   // Beside the method's own, number 0; only where it chooses at a layer's end.
   std::vector<CacheChoice> more_caches;

@@ -19,18 +19,19 @@ enum class Component : std::uint8_t {
   kCachePositions,   // original positions of the retained rows
   kDecodeGrowth,     // room for the KV of generated tokens, beside the budget
   kActivations,      // Act: attention and MLP workspace of one chunk
+  kAttentionScores,  // Act too: mask and scores, where attention holds them
   kCompressionTemp,  // Temp: scoring, selection and packing
   kKernelPanels,     // M_backend of Eq. (2): per-thread panels inside kernels
   kLogits,           // the output row over the vocabulary
 };
 
-inline constexpr std::size_t kNumComponents = 13;
+inline constexpr std::size_t kNumComponents = 14;
 
 constexpr std::string_view name_of(Component component) {
   constexpr std::array<std::string_view, kNumComponents> kNames = {
-      "weights",          "hidden_bridge", "full_kv",         "compact_cache", "packed_codes",
-      "packed_scales",    "offload_ring",  "cache_positions", "decode_growth", "activations",
-      "compression_temp", "kernel_panels", "logits"};
+      "weights",          "hidden_bridge",    "full_kv",         "compact_cache", "packed_codes",
+      "packed_scales",    "offload_ring",     "cache_positions", "decode_growth", "activations",
+      "attention_scores", "compression_temp", "kernel_panels",   "logits"};
   return kNames[static_cast<std::size_t>(component)];
 }
 

@@ -29,15 +29,31 @@ std::int64_t activation_bytes(const FormulaInput& in, std::int64_t rows, std::in
   return elements * in.element_bytes + rows * in.head_dim * kFloatBytes;
 }
 
-// The same while a chunk goes through layer `layer`, of whose last only one row may attend.
-std::int64_t chunk_activation_bytes(const FormulaInput& in, std::int64_t layer, std::int64_t rows) {
+// Keys that attention meets at once: of the longest head, and of all its heads.
+struct Keys {
+  std::int64_t longest_head = 0;
+  std::int64_t total = 0;
+};
+
+// Mask and scores of `queries` of the chunk's `rows`.
+std::int64_t held_bytes(const FormulaInput& in, std::int64_t rows, std::int64_t queries,
+                        const Keys& keys) {
+  const bool holds_mask = in.holds_scores || (in.masks && keys.longest_head > rows);
+  const std::int64_t mask = holds_mask ? queries * keys.longest_head * in.element_bytes : 0;
+  const std::int64_t group = in.num_q_heads / in.num_kv_heads;
+  return mask + (in.holds_scores ? 2 * group * queries * keys.total * kFloatBytes : 0);
+}
+
+// Act while a chunk goes through layer `layer`, of whose last only one row may attend.
+std::int64_t chunk_activation_bytes(const FormulaInput& in, std::int64_t layer, std::int64_t rows,
+                                    const Keys& keys) {
   const bool last_row_only = layer == in.num_layers - 1 && !in.all_rows;
   const std::int64_t queries = last_row_only ? 1 : rows;
   const std::int64_t tile = std::min(queries, in.mlp_tile_len);
   const bool all_observed =
       in.expects_queries && in.layer_budgets[static_cast<std::size_t>(layer)] < in.prompt_len;
   return activation_bytes(in, rows, all_observed ? rows : queries, tile, in.mlp_buffers) +
-         (in.stages_kv ? kv_bytes(in, rows) : 0);
+         (in.stages_kv ? kv_bytes(in, rows) : 0) + held_bytes(in, rows, queries, keys);
 }
 
 // Rows of a head that come in all, where generated ones count in the budget.
@@ -134,9 +150,12 @@ std::int64_t scoring_bytes(const FormulaInput& in, std::int64_t budget, const Cu
          expected;
 }
 
-// What is kept of the queries while a layer is active: the window's, or moments of all.
-std::int64_t queries_bytes(const FormulaInput& in, std::int64_t window_len) {
-  return window_len * in.num_q_heads * in.head_dim * in.element_bytes +
+// What is kept of the queries while a layer is active: the window's, with what attention leaves of
+// them where it runs for all rows; or moments of all.
+std::int64_t queries_bytes(const FormulaInput& in, std::int64_t layer, std::int64_t window_len) {
+  const bool last_row_only = layer == in.num_layers - 1 && !in.all_rows;
+  const std::int64_t lse = last_row_only ? 0 : 2 * kFloatBytes;
+  return window_len * in.num_q_heads * (in.head_dim * in.element_bytes + lse) +
          (in.expects_queries ? moments_bytes(in) : 0);
 }
 
@@ -144,7 +163,8 @@ std::int64_t queries_bytes(const FormulaInput& in, std::int64_t window_len) {
 std::int64_t active_layer_bytes(const FormulaInput& in, std::int64_t layer) {
   const std::int64_t budget = in.layer_budgets[static_cast<std::size_t>(layer)];
   const std::int64_t chunk = std::min(in.chunk_len, in.prompt_len);
-  const std::int64_t act = chunk_activation_bytes(in, layer, chunk);
+  const std::int64_t act =
+      chunk_activation_bytes(in, layer, chunk, {in.prompt_len, in.num_kv_heads * in.prompt_len});
   if (in.code_bits > 0) {
     return kv_bytes(in, in.prompt_len) + std::max(act, finished_layer_bytes(in, budget));
   }
@@ -152,7 +172,7 @@ std::int64_t active_layer_bytes(const FormulaInput& in, std::int64_t layer) {
     return kv_bytes(in, in.prompt_len + in.growth_len) + act;
   }
   const std::int64_t full_kv = kv_bytes(in, in.prompt_len);
-  const std::int64_t window = queries_bytes(in, in.window_len);
+  const std::int64_t window = queries_bytes(in, layer, in.window_len);
   const std::int64_t positions = in.num_kv_heads * budget * kFloatBytes;
   const std::int64_t scoring =
       positions + scoring_bytes(in, budget, {in.prompt_len, in.window_len});
@@ -183,25 +203,29 @@ ChunkRange chunk_at(const FormulaInput& in, std::int64_t index, std::int64_t num
 // The working set while a chunk goes through a layer, all caches not counted.
 std::int64_t chunk_bytes(const FormulaInput& in, std::int64_t layer, const ChunkRange& chunk) {
   const std::int64_t budget = in.layer_budgets[static_cast<std::size_t>(layer)];
-  const std::int64_t act = chunk_activation_bytes(in, layer, chunk.len);
+  const Cut cut{std::min(chunk.begin, budget) + chunk.len, std::min(in.window_len, chunk.len),
+                in.heads_share && chunk.begin > budget};
+  // From the offload pool one head comes up at a time.
+  const std::int64_t total = (in.offloads ? 1 : in.num_kv_heads) * cut.rows;
+  const std::int64_t act =
+      chunk_activation_bytes(in, layer, chunk.len, {cut.heads_differ ? total : cut.rows, total});
   if (chunk.begin + chunk.len <= budget) {
     return act;
   }
-  const Cut cut{std::min(chunk.begin, budget) + chunk.len, std::min(in.window_len, chunk.len),
-                in.heads_share && chunk.begin > budget};
-  const std::int64_t window = queries_bytes(in, cut.queries);
+  const std::int64_t window = queries_bytes(in, layer, cut.queries);
   const std::int64_t slots = in.num_kv_heads * budget * kFloatBytes;
   return kv_bytes(in, cut.rows) + window + std::max(act, slots + scoring_bytes(in, budget, cut));
 }
 
-// The largest over the chunks: the first, the first that is cut, one behind it, the last two.
+// The largest over the chunks: the first, the last that is not cut, the first that is, one behind
+// it, the last two.
 std::int64_t largest_chunk_bytes(const FormulaInput& in, std::int64_t layer) {
   const std::int64_t budget = in.layer_budgets[static_cast<std::size_t>(layer)];
   const std::int64_t num_chunks = ceil_of_ratio(in.prompt_len, in.chunk_len);
   const std::int64_t first_cut = budget / in.chunk_len;
   std::int64_t largest = 0;
   for (const std::int64_t index :
-       {std::int64_t{0}, first_cut, first_cut + 1, num_chunks - 2, num_chunks - 1}) {
+       {std::int64_t{0}, first_cut - 1, first_cut, first_cut + 1, num_chunks - 2, num_chunks - 1}) {
     const std::int64_t inside = std::clamp<std::int64_t>(index, 0, num_chunks - 1);
     largest = std::max(largest, chunk_bytes(in, layer, chunk_at(in, inside, num_chunks)));
   }

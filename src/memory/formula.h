@@ -37,6 +37,8 @@ struct FormulaInput {
   bool counts_heads = false;    // a layer's budget is split by what the heads' candidates score
   std::int64_t growth_len = 0;  // generated rows per head
   bool all_rows = false;
+  bool masks = false;         // attention holds the mask of a chunk with keys before it
+  bool holds_scores = false;  // and that of every chunk, all scores, and what softmax makes of them
   bool by_chunk = false;  // each chunk through all layers, whose caches are there from the start
   bool cuts_in_decode = false;      // generated rows count in the budget
   std::int64_t code_bits = 0;       // KIVI: of an element of the cache; 0: rows stay as they are

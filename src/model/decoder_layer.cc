@@ -44,7 +44,25 @@ Result<LayerWorkspace> LayerWorkspace::open(Backend& backend, const ModelConfig&
   if (shape.as_framework) {
     TIDEKV_TRY(ws.open_as_framework(backend, config, dtype, shape));
   }
+  TIDEKV_TRY(ws.open_attention(backend, config, dtype, shape));
   return ws;
+}
+
+Status LayerWorkspace::open_attention(Backend& backend, const ModelConfig& config, DType dtype,
+                                      const LayerWorkspaceShape& shape) {
+  const bool eager = shape.attention == AttentionKind::kEager;
+  const bool has_past = shape.longest_head > shape.chunk_len;
+  if (eager || (shape.attention == AttentionKind::kMasked && has_past)) {
+    const std::int64_t bytes = shape.query_len * shape.longest_head * size_of(dtype);
+    TIDEKV_ASSIGN(mask_, backend.allocate({{Component::kAttentionScores, bytes}}));
+  }
+  if (eager) {
+    const std::int64_t rows = config.num_q_heads / config.num_kv_heads * shape.query_len;
+    const std::int64_t bytes = rows * shape.total_keys * size_of(DType::kF32);
+    TIDEKV_ASSIGN(scores_, backend.allocate({{Component::kAttentionScores, bytes}}));
+    TIDEKV_ASSIGN(weights_, backend.allocate({{Component::kAttentionScores, bytes}}));
+  }
+  return Ok{};
 }
 
 Status LayerWorkspace::open_as_framework(Backend& backend, const ModelConfig& config, DType dtype,
@@ -68,7 +86,13 @@ void DecoderLayer::forward(DeviceView hidden, Position first, AttendedKv& kv, co
     backend_->copy(newest_rows(queries, kept.rows()), kept);
   }
   observe(queries, first, window.observed, workspace);
-  attend_and_mlp(hidden, queries, kv, workspace);
+  LseColumns lse;
+  if (window.lse.rows() > 0) {
+    const std::int64_t behind = index_of(first) + hidden.rows() - window.begin;
+    lse = {window.lse, behind - kept.rows(), kept.rows()};
+  }
+  attend(queries, kv, lse, workspace);
+  mlp_after_attention(hidden, queries, workspace);
 }
 
 void DecoderLayer::forward_last_row(DeviceView hidden, Position first, AttendedKv& kv,
@@ -91,7 +115,8 @@ void DecoderLayer::forward_last_row(DeviceView hidden, Position first, AttendedK
   if (observes ? wanted.rows() > 1 : kept.rows() > 0) {
     backend_->copy(newest_rows(wanted, 1), last_query);
   }
-  attend_and_mlp(newest_rows(hidden, 1), last_query, kv, workspace);
+  attend(last_query, kv, {}, workspace);
+  mlp_after_attention(newest_rows(hidden, 1), last_query, workspace);
 }
 
 void DecoderLayer::project(DeviceView rows, const Linear<DeviceView>& linear, DeviceView out,
@@ -139,10 +164,28 @@ void DecoderLayer::observe(DeviceView queries, Position first, const ObservedQue
   }
 }
 
-void DecoderLayer::attend_and_mlp(DeviceView hidden, DeviceView queries, AttendedKv& kv,
-                                  LayerWorkspace& workspace) const {
-  kv.attend(*backend_, queries, phase_);
-  project(queries, weights_->o, hidden, MatmulMode::kAccumulate);
+void DecoderLayer::attend(DeviceView queries, AttendedKv& kv, const LseColumns& lse,
+                          LayerWorkspace& workspace) const {
+  const KeyCounts keys = kv.keys_met(0);
+  AttentionOptions options{.phase = phase_, .lse = lse};
+  if (workspace.mask_) {
+    options.mask = workspace.mask_.view(queries.dtype(), queries.rows(), keys.longest_head);
+    backend_->causal_mask(options.mask);
+  }
+  if (workspace.scores_) {
+    const std::int64_t group = config_->num_q_heads / config_->num_kv_heads;
+    const auto matrix = [&](const Buffer& buffer) {
+      return buffer.view(DType::kF32, group * queries.rows(), keys.total);
+    };
+    options.scores = matrix(workspace.scores_);
+    options.weights = matrix(workspace.weights_);
+  }
+  kv.attend(*backend_, queries, options);
+}
+
+void DecoderLayer::mlp_after_attention(DeviceView hidden, DeviceView attended,
+                                       LayerWorkspace& workspace) const {
+  project(attended, weights_->o, hidden, MatmulMode::kAccumulate);
   mlp(hidden, workspace);
 }
 

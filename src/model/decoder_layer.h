@@ -14,6 +14,13 @@
 
 namespace tidekv {
 
+// How attention of a prompt runs. All give the same bits; they hold different memory.
+enum class AttentionKind : std::uint8_t {
+  kFlash,   // neither mask nor scores
+  kMasked,  // the mask of a chunk that has keys before it; without, a fused kernel needs none
+  kEager,   // the mask, all scores, and their softmax beside them
+};
+
 // How many rows each activation buffer of a layer must hold.
 struct LayerWorkspaceShape {
   std::int64_t chunk_len = 0;      // rows normed and projected at once
@@ -25,6 +32,10 @@ struct LayerWorkspaceShape {
   // born in it.
   bool as_framework = false;
   HeadStorage staged = {};  // of those keys and values
+  AttentionKind attention = AttentionKind::kFlash;
+  // Keys that attention may meet, where it holds anything: of the longest head, and of all heads.
+  std::int64_t longest_head = 0;
+  std::int64_t total_keys = 0;
 };
 
 // Activation buffers of one layer (component kActivations). Lives while the layer runs.
@@ -43,6 +54,8 @@ class LayerWorkspace {
     DeviceView rows(std::int64_t count) const { return buffer.view(dtype, count, cols); }
   };
   static Result<Matrix> matrix(Backend& backend, DType dtype, std::int64_t rows, std::int64_t cols);
+  Status open_attention(Backend& backend, const ModelConfig& config, DType dtype,
+                        const LayerWorkspaceShape& shape);
   Status open_as_framework(Backend& backend, const ModelConfig& config, DType dtype,
                            const LayerWorkspaceShape& shape);
 
@@ -54,6 +67,9 @@ class LayerWorkspace {
   Matrix gate_;     // [mlp_tile_len, d_ff], only as frameworks hold them
   Matrix up_;       // the same
   LayerKv staged_;  // of chunk_len rows, likewise
+  Buffer mask_;     // [query_len, longest_head], where attention holds it
+  Buffer scores_;   // [group * query_len, total_keys] f32, likewise
+  Buffer weights_;  // the same
 };
 
 class DecoderLayer {
@@ -72,6 +88,7 @@ class DecoderLayer {
   // Moments take all that count, if they have rows.
   struct Window {
     DeviceView queries;      // [W, q_dim]
+    DeviceView lse;          // [2 * q_heads, W] f32: log-sum-exps of those rows; or no rows
     std::int64_t begin = 0;  // position of row 0
     ObservedQueries observed = {};
   };
@@ -93,8 +110,9 @@ class DecoderLayer {
   // The queries of rows at `first`, to the moments.
   void observe(DeviceView queries, Position first, const ObservedQueries& observed,
                LayerWorkspace& workspace) const;
-  void attend_and_mlp(DeviceView hidden, DeviceView queries, AttendedKv& kv,
-                      LayerWorkspace& workspace) const;
+  void attend(DeviceView queries, AttendedKv& kv, const LseColumns& lse,
+              LayerWorkspace& workspace) const;
+  void mlp_after_attention(DeviceView hidden, DeviceView attended, LayerWorkspace& workspace) const;
   void mlp(DeviceView hidden, LayerWorkspace& workspace) const;
   void gate_and_up(DeviceView rows, DeviceView product, LayerWorkspace& workspace) const;
 

@@ -44,7 +44,23 @@ QueriesWanted PrefillContext::queries_wanted(std::int64_t layer) const {
       wanted.first = target.recipe.num_sinks;
     }
   }
+  wanted.window_lse = !only_last_row(layer);  // there, attention runs for one row
   return wanted;
+}
+
+KeyCounts PrefillContext::keys_met(std::int64_t layer, std::int64_t chunk_len) const {
+  const std::int64_t num_heads = request_.config->num_kv_heads;
+  if (!by_chunk_) {
+    return {prompt_len(), num_heads * prompt_len()};
+  }
+  const KeyCounts keys = own().cache->growing(layer).keys_met(chunk_len);
+  // How long one head is depends on what it held; all together they have as many rows as planned.
+  return {heads_differ(layer) ? keys.total : keys.longest_head, keys.total};
+}
+
+// Whether heads may differ follows from what happened, not from how long they came out.
+bool PrefillContext::heads_differ(std::int64_t layer) const {
+  return own().recipe.even_share < 1 && !own().cache->layer(layer).keeps_all();
 }
 
 Result<LayerWorkspace> PrefillContext::open_workspace(std::int64_t layer, std::int64_t chunk_len,
@@ -55,6 +71,10 @@ Result<LayerWorkspace> PrefillContext::open_workspace(std::int64_t layer, std::i
   shape.projected_len = queries_wanted(layer).moments ? shape.chunk_len : shape.query_len;
   shape.as_framework = buffers == Buffers::kAsFramework;
   shape.staged = own().cache->staged_storage();
+  shape.attention = request_.attention;
+  const KeyCounts keys = keys_met(layer, shape.chunk_len);
+  shape.longest_head = keys.longest_head;
+  shape.total_keys = keys.total;
   shape.mlp_tile_len =
       buffers == Buffers::kTiled ? std::min(shape.query_len, kMlpTileLen) : shape.query_len;
   return LayerWorkspace::open(*backend_, *request_.config, own().cache->shape().dtype, shape);
@@ -69,8 +89,10 @@ Status PrefillContext::check_cancelled() const {
 
 Status PrefillContext::forward_chunk(std::int64_t layer, const Chunk& chunk, ActiveLayer& active,
                                      LayerWorkspace& workspace) {
-  return forward(layer, chunk, active.kv(),
-                 {active.window_queries(), active.window_begin(), active.observed()}, workspace);
+  return forward(
+      layer, chunk, active.kv(),
+      {active.window_queries(), active.window_lse(), active.window_begin(), active.observed()},
+      workspace);
 }
 
 Status PrefillContext::forward(std::int64_t layer, const Chunk& chunk, AttendedKv& kv,
@@ -176,13 +198,12 @@ Status PrefillContext::cut_cache(std::int64_t layer, const ActiveLayer& active,
   backend_->accountant().enter(Stage::kCompress, static_cast<int>(layer));
   Compressor compressor(*backend_, own().recipe, request_.config->num_q_heads, key_block_len(),
                         own().probe);
-  // Whether heads may differ follows from what happened, not from how long they came out.
-  const bool heads_differ = own().recipe.even_share < 1 && !own().cache->layer(layer).keeps_all();
   TIDEKV_ASSIGN(const Retained slots,
                 compressor.select({.kv = active.kv().view(),
                                    .queries = active.window_queries(),
+                                   .window_lse = active.window_lse(),
                                    .observed = active.observed(),
-                                   .heads_differ = heads_differ},
+                                   .heads_differ = heads_differ(layer)},
                                   own().budget_of(layer), layer, own().cache->cut_lens()));
   own().cache->replace(layer, active, slots, Position{static_cast<std::int32_t>(chunk.begin)});
   TIDEKV_TRY(backend_->synchronize());

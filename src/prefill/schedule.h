@@ -63,6 +63,7 @@ struct PrefillRequest {
   std::int64_t chunk_len = 0;
   std::int64_t key_block_len = 0;
   bool all_rows = false;
+  AttentionKind attention = AttentionKind::kFlash;
   const std::function<void(const PrefillProgress&)>* on_progress = nullptr;
 };
 
@@ -126,6 +127,10 @@ class PrefillContext {
   QueriesWanted queries_wanted(std::int64_t layer) const;
   // The last target that evicts nothing of the layer and keeps rows; null if there is none.
   const PrefillTarget* last_keeper(std::int64_t layer) const;
+  // Those that a chunk's attention may meet in the layer.
+  KeyCounts keys_met(std::int64_t layer, std::int64_t chunk_len) const;
+  // An earlier cut may have left heads of unequal length.
+  bool heads_differ(std::int64_t layer) const;
   Status check_cancelled() const;
   Status forward(std::int64_t layer, const Chunk& chunk, AttendedKv& kv,
                  const DecoderLayer::Window& window, LayerWorkspace& workspace);

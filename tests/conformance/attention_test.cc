@@ -254,7 +254,7 @@ TEST_P(Attention, LeavesOtherQueriesAndTheCacheAlone) {
   for (const Phase phase : kPhases) {
     const DeviceTensor queries = device_.put(frame);
     const DeviceKv cache = device_.put(made.kv);
-    backend().attend(queries.view.rows_at(4, 9), cache.view(), phase);
+    backend().attend(queries.view.rows_at(4, 9), cache.view(), {.phase = phase});
     HostTensor wanted = frame;
     wanted.put_rows(4, device_.attend(made.q, made.kv, phase));
     EXPECT_TRUE(same_bits(device_.get(queries.view), wanted));

@@ -66,15 +66,19 @@ void observe(Device& device, const HostTensor& q, std::int64_t first,
                                    begin - observed.first, observed.moments);
 }
 
+// What attention would have left of the window, where it was asked to.
+void leave_lse(Device& device, const ActiveLayer& active) {
+  if (active.window_lse().rows() > 0) {
+    const DeviceTensor q = device.put(device.get(active.window_queries()));
+    device.backend().attend(q.view, active.kv().view(),
+                            {.lse = {active.window_lse(), 0, q.view.rows()}});
+  }
+}
+
 ActiveLayer fill_active(Device& device, CacheManager& cache, const AttentionCase& layer,
-                        const ScoreRecipe& recipe, DeviceView inverse_freq) {
-  const std::int64_t window_len = recipe.window_len;
-  auto opened = cache.open_active({.q_dim = layer.q.cols(),
-                                   .window_len = window_len,
-                                   .moments = recipe.observes_all(),
-                                   .first = recipe.num_sinks,
-                                   .inverse_freq = inverse_freq},
-                                  /*grows=*/false);
+                        const QueriesWanted& wanted) {
+  const std::int64_t window_len = wanted.window_len;
+  auto opened = cache.open_active(wanted, /*grows=*/false);
   EXPECT_TRUE(opened.ok());
   ActiveLayer active = std::move(opened).value();
   append_rows(device, layer, 0, layer.q.rows(), active.kv());
@@ -85,6 +89,7 @@ ActiveLayer fill_active(Device& device, CacheManager& cache, const AttentionCase
                             active.window_queries().rows_at(window_len - rows, rows));
   }
   observe(device, layer.q, 0, active.observed());
+  leave_lse(device, active);
   return active;
 }
 
@@ -141,7 +146,8 @@ Prompt random_prompt(Random& random, const PromptSize& size, Inputs inputs) {
 }
 
 std::vector<Kept> compress_prompt(Device& device, const Prompt& prompt, const Selector& selector,
-                                  std::int64_t key_block_len) {
+                                  std::int64_t key_block_len,
+                                  std::optional<std::int64_t> lse_margin) {
   const ScoreRecipe recipe = selector.score_recipe(prompt.shape.prompt_len);
   std::vector<std::int64_t> budgets(prompt.layers.size());
   selector.layer_budgets(prompt.shape.prompt_len, budgets);
@@ -152,7 +158,16 @@ std::vector<Kept> compress_prompt(Device& device, const Prompt& prompt, const Se
   Compressor compressor(device.backend(), recipe, prompt.shape.num_kv_heads * prompt.group,
                         key_block_len, &collector);
   for (std::size_t layer = 0; layer < kept.size(); ++layer) {
-    const ActiveLayer active = fill_active(device, cache, prompt.layers[layer], recipe, freq.view);
+    const std::int64_t before = prompt.shape.prompt_len - recipe.window_len;
+    const bool with_lse = lse_margin && before >= 0 && recipe.window_len > 0;
+    const std::int64_t margin = with_lse ? std::min(*lse_margin, before) : 0;
+    const ActiveLayer active = fill_active(device, cache, prompt.layers[layer],
+                                           {.q_dim = prompt.layers[layer].q.cols(),
+                                            .window_len = recipe.window_len + margin,
+                                            .window_lse = with_lse,
+                                            .moments = recipe.observes_all(),
+                                            .first = recipe.num_sinks,
+                                            .inverse_freq = freq.view});
     const Status status = compressor.compress_and_commit(active, budgets[layer], cache);
     EXPECT_TRUE(status.ok());
     const CompactLayer& committed = cache.layer(static_cast<std::int64_t>(layer));
@@ -169,20 +184,23 @@ ActiveLayer fill_over(Device& device, const AttentionCase& layer, const ScoreRec
                       DeviceView inverse_freq, CacheManager& cache, const ChunkKept& chunk) {
   const std::int64_t len = chunk.end - chunk.begin;
   const std::int64_t window_len = std::min(recipe.window_len, len);
-  auto opened = cache.open_active_over(chunk.layer,
-                                       {.chunk_len = len,
-                                        .end = chunk.end,
-                                        .wanted = {.q_dim = layer.q.cols(),
-                                                   .window_len = window_len,
-                                                   .moments = recipe.observes_all(),
-                                                   .first = std::max(recipe.num_sinks, chunk.begin),
-                                                   .inverse_freq = inverse_freq}});
+  auto opened = cache.open_active_over(
+      chunk.layer, {.chunk_len = len,
+                    .end = chunk.end,
+                    .wanted = {.q_dim = layer.q.cols(),
+                               .window_len = window_len,
+                               // one way or the other
+                               .window_lse = (chunk.begin + chunk.layer) % 2 == 1,
+                               .moments = recipe.observes_all(),
+                               .first = std::max(recipe.num_sinks, chunk.begin),
+                               .inverse_freq = inverse_freq}});
   EXPECT_TRUE(opened.ok());
   ActiveLayer active = std::move(opened).value();
   append_rows(device, layer, chunk.begin, chunk.end, active.kv());
   if (window_len > 0) {
     const HostTensor newest = layer.q.rows_at(active.window_begin(), window_len);
     device.backend().upload(newest.bytes(), active.window_queries());
+    leave_lse(device, active);
   }
   observe(device, layer.q.rows_at(chunk.begin, len), chunk.begin, active.observed());
   return active;
@@ -201,8 +219,11 @@ void run_chunk(Device& device, const Prompt& prompt, Compressor& compressor,
   }
   const DeviceTensor freq = device.put(inverse_frequencies(prompt.shape.head_dim));
   const ActiveLayer active = fill_over(device, layer, recipe, freq.view, cache, chunk);
-  const CutRows rows{active.kv().view(), active.window_queries(), active.observed(),
-                     recipe.even_share < 1 && !before.keeps_all()};
+  const CutRows rows{.kv = active.kv().view(),
+                     .queries = active.window_queries(),
+                     .window_lse = active.window_lse(),
+                     .observed = active.observed(),
+                     .heads_differ = recipe.even_share < 1 && !before.keeps_all()};
   const Result<Retained> slots = compressor.select(rows, budget, chunk.layer, cache.cut_lens());
   ASSERT_TRUE(slots.ok());
   cache.replace(chunk.layer, active, slots.value(),

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "cache/cache_manager.h"
@@ -36,9 +37,12 @@ struct Kept {
   std::vector<std::vector<float>> scores;  // per KV head, by position; empty if nothing was scored
 };
 
-// Compresses every layer of the prompt, scoring `key_block_len` keys at once.
+// Compresses every layer of the prompt, scoring `key_block_len` keys at once. With `lse_margin` the
+// log-sum-exps of the window and of so many rows before it, or as many as there are, were left by
+// attention; else pass 1 finds them.
 std::vector<Kept> compress_prompt(Device& device, const Prompt& prompt, const Selector& selector,
-                                  std::int64_t key_block_len);
+                                  std::int64_t key_block_len,
+                                  std::optional<std::int64_t> lse_margin = std::nullopt);
 
 // The same caches cut as chunks of the prompt pass. `visit` sees, after every chunk and for every
 // layer, where the chunk ends and what the layer kept so far.

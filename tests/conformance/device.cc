@@ -140,8 +140,39 @@ HostTensor Device::swiglu(const HostTensor& gate, const HostTensor& up) {
 HostTensor Device::attend(const HostTensor& q, const Kv& kv, Phase phase) {
   const DeviceTensor in_place = put(q);
   const DeviceKv cache = put(kv);
-  backend_->attend(in_place.view, cache.view(), phase);
+  backend_->attend(in_place.view, cache.view(), {.phase = phase});
   return get(in_place.view);
+}
+
+Attended Device::attend_and_look(const HostTensor& q, const Kv& kv, Held held,
+                                 std::int64_t window_len) {
+  const DeviceTensor in_place = put(q);
+  const DeviceKv cache = put(kv);
+  const KvView view = cache.view();
+  const std::int64_t group = q.cols() / (view.num_kv_heads() * view.head_dim());
+  const std::int64_t q_heads = q.cols() / view.head_dim();
+  const DeviceTensor lse = garbage(DType::kF32, 2 * q_heads, window_len + 2);
+  AttentionOptions options{.lse = {lse.view, 1, window_len}};
+  DeviceTensor mask;
+  DeviceTensor scores;
+  DeviceTensor weights;
+  if (held != Held::kNothing) {
+    mask = garbage(q.dtype(), q.rows(), view.longest_head());
+    backend_->causal_mask(mask.view);
+    options.mask = mask.view;
+  }
+  if (held == Held::kScores) {
+    scores = garbage(DType::kF32, group * q.rows(), view.total_rows());
+    weights = garbage(DType::kF32, group * q.rows(), view.total_rows());
+    options.scores = scores.view;
+    options.weights = weights.view;
+  }
+  backend_->attend(in_place.view, view, options);
+  const auto get_if_held = [&](const DeviceTensor& tensor) {
+    return tensor.view.rows() > 0 ? get(tensor.view) : HostTensor{};
+  };
+  return {get(in_place.view), get_if_held(mask), get_if_held(scores), get_if_held(weights),
+          get(lse.view)};
 }
 
 HostTensor Device::window_lse(const HostTensor& q, const Kv& kv) {

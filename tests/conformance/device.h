@@ -40,6 +40,20 @@ Linear<DeviceView> view_of(const Linear<DeviceTensor>& linear);
 
 constexpr Phase kPhases[] = {Phase::kPrefill, Phase::kDecode};
 
+// What attention of a prompt holds.
+enum class Held { kNothing, kMask, kScores };
+inline constexpr Held kAllHeld[] = {Held::kNothing, Held::kMask, Held::kScores};
+
+// All that attention leaves; what it does not hold has no rows.
+struct Attended {
+  HostTensor out;
+  HostTensor mask;
+  HostTensor scores;
+  HostTensor weights;
+  HostTensor
+      lse;  // [2 * q_heads, window_len + 2] of the newest rows: a column of NaN on both sides
+};
+
 class Device {
  public:
   explicit Device(const BackendEntry& entry, int num_threads = 2);
@@ -67,6 +81,7 @@ class Device {
   HostTensor rms_norm(const HostTensor& x, const HostTensor& weight, float eps);
   HostTensor swiglu(const HostTensor& gate, const HostTensor& up);
   HostTensor attend(const HostTensor& q, const Kv& kv, Phase phase = Phase::kPrefill);
+  Attended attend_and_look(const HostTensor& q, const Kv& kv, Held held, std::int64_t window_len);
   HostTensor window_lse(const HostTensor& q, const Kv& kv);
   HostTensor score_keys(const HostTensor& q, const Kv& kv, const HostTensor& lse, KeyRange range);
 

@@ -211,7 +211,7 @@ class Chunking : public BackendTest {
       device_.poison_workspace();
       const DeviceTensor queries = device_.put(prompt.q.rows_at(first, rows));
       device_.append(cache, prompt.k.rows_at(first, rows), prompt.v.rows_at(first, rows));
-      backend().attend(queries.view, cache.view(), Phase::kPrefill);
+      backend().attend(queries.view, cache.view(), {});
       out.put_rows(first, device_.get(queries.view));
     }
     return out;
@@ -411,6 +411,13 @@ TEST_P(ThreadCounts, ChangeNoBitOfAttentionAndScores) {
         attention_case(random_, DType::kBF16, {2, 2, 64}, {530, 530}, rows, Inputs::kPlain);
     for (const Phase phase : kPhases) {
       expect_same([&](Device& device) { return device.attend(made.q, made.kv, phase); }, "attend");
+    }
+    for (const Held held : kAllHeld) {
+      const auto attended = [&](Device& device) {
+        return device.attend_and_look(made.q, made.kv, held, 1);
+      };
+      expect_same([&](Device& device) { return attended(device).out; }, "attend that holds");
+      expect_same([&](Device& device) { return attended(device).lse; }, "its log-sum-exps");
     }
     expect_same([&](Device& device) { return device.window_lse(made.q, made.kv); }, "window_lse");
     const HostTensor lse = device_.window_lse(made.q, made.kv);

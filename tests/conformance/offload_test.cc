@@ -47,7 +47,7 @@ TEST_P(Offloading, SomeHeadsAttendAsTheyDoAmongAll) {
           some.first_head = first;
           some.num_all_heads = 5;
           const HostTensor before = device_.get(q.view);
-          backend().attend(q.view, some, phase);
+          backend().attend(q.view, some, {.phase = phase});
           const HostTensor after = device_.get(q.view);
           for (std::int64_t col = 0; col < all.cols(); ++col) {
             const std::int64_t head = col / (3 * 64);

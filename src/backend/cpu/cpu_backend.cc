@@ -84,10 +84,16 @@ class CpuBackend final : public Backend {
   void do_rope_angles(DeviceView inverse_freq, Position first, DeviceView out) override {
     cpu::rope_angles(context(), inverse_freq, first, out);
   }
-  void do_attend(DeviceView q, const KvView& kv, Phase phase) override {
-    const auto attend = phase == Phase::kPrefill ? attend_prompt : attend_row_by_row;
-    attend(context(), q, kv);
+  void do_attend(DeviceView q, const KvView& kv, const AttentionOptions& options) override {
+    if (options.phase == Phase::kDecode) {
+      cpu::attend_row_by_row(context(), q, kv);
+    } else if (options.scores.rows() > 0) {
+      cpu::attend_with_whole_scores(context(), q, kv, options);
+    } else {
+      cpu::attend_prompt(context(), q, kv, options);
+    }
   }
+  void do_causal_mask(DeviceView mask) override { cpu::causal_mask(context(), mask); }
   void do_swiglu(DeviceView gate, DeviceView up, DeviceView out) override {
     cpu::swiglu(context(), gate, up, out);
   }

@@ -435,10 +435,10 @@ TEST_P(CpuKernels, InfiniteValuesOfUnseenKeysLeaveEarlierRowsUnchanged) {
   const HeadSpan span{0, kLen, kLen};
   const KvView kv{view(qkv[1]), view(qkv[2]), {&span, 1}};
   std::vector<float> finite = qkv[0];
-  backend->attend(view(finite), kv, Phase::kPrefill);
+  backend->attend(view(finite), kv, {});
   std::fill_n(qkv[2].end() - kDim, kDim, std::numeric_limits<float>::infinity());
   std::vector<float> overflowed = qkv[0];
-  backend->attend(view(overflowed), kv, Phase::kPrefill);
+  backend->attend(view(overflowed), kv, {});
   EXPECT_EQ(std::memcmp(finite.data(), overflowed.data(), (kLen - 1) * kDim * sizeof(float)), 0);
   EXPECT_TRUE(std::isinf(overflowed.back()));
 }

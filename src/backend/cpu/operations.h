@@ -124,10 +124,16 @@ void project_heads(const Context& context, DeviceView a, const HeadProjection& p
                    DeviceView queries, const KvView& kv);
 
 // attention.cc
-void attend_prompt(const Context& context, DeviceView q, const KvView& kv);
+void attend_prompt(const Context& context, DeviceView q, const KvView& kv,
+                   const AttentionOptions& options);
 void window_lse(const Context& context, DeviceView q, const KvView& kv, DeviceView lse);
 void score_keys(const Context& context, DeviceView q, const KvView& kv, DeviceView lse,
                 KeyRange range, DeviceView weights);
+
+// whole_score_attention.cc
+void attend_with_whole_scores(const Context& context, DeviceView q, const KvView& kv,
+                              const AttentionOptions& options);
+void causal_mask(const Context& context, DeviceView mask);
 
 // decode_attention.cc
 void attend_row_by_row(const Context& context, DeviceView q, const KvView& kv);

@@ -19,15 +19,21 @@ struct RunningSoftmax {
     return to == from ? 1.0F : kernels.exponential(from - to);
   }
 
-  // Takes `visible` query-key products of a tile and turns them into probabilities. Returns the
-  // factor that everything summed so far shrinks by.
-  float take(const Kernels& kernels, float scale, float* products, std::int64_t visible) {
+  // Raises the maximum to that of a tile's `visible` query-key products. Returns the factor that
+  // everything summed so far shrinks by.
+  float raise(const Kernels& kernels, float scale, const float* products, std::int64_t visible) {
     const float tile_max = kernels.max_product(products, visible) * scale;
     const float new_max = tile_max > max ? tile_max : max;
     const float factor = shrink(kernels, max, new_max);
-    const float sum = kernels.exponentials(products, visible, scale, new_max);
-    norm = norm * factor + sum;
     max = new_max;
+    return factor;
+  }
+
+  // Takes the products of a tile and turns them into probabilities; returns the same factor.
+  float take(const Kernels& kernels, float scale, float* products, std::int64_t visible) {
+    const float factor = raise(kernels, scale, products, visible);
+    const float sum = kernels.exponentials(products, visible, scale, max);
+    norm = norm * factor + sum;
     return factor;
   }
 };

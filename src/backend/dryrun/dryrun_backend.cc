@@ -47,7 +47,8 @@ class DryRunBackend final : public Backend {
                        Phase) override {}
   void do_project_heads(DeviceView, const HeadProjection&, DeviceView, const KvView&) override {}
   void do_rope_angles(DeviceView, Position, DeviceView) override {}
-  void do_attend(DeviceView, const KvView&, Phase) override {}
+  void do_attend(DeviceView, const KvView&, const AttentionOptions&) override {}
+  void do_causal_mask(DeviceView) override {}
   void do_swiglu(DeviceView, DeviceView, DeviceView) override {}
   void do_window_lse(DeviceView, const KvView&, DeviceView) override {}
   void do_score_keys(DeviceView, const KvView&, DeviceView, KeyRange, DeviceView) override {}
