@@ -78,7 +78,8 @@ TEST_P(ScheduleFidelity, SweepEqualsARequestForEachTarget) {
 TEST_P(ScheduleFidelity, WhatAttentionHoldsChangesNothing) {
   const ModelFolder model(kToy.model);
   const std::vector<std::int32_t> ids = prompt(kToy, model);
-  for (const char* method : {"tidekv-snap", "snapkv", "full-chunked", "block-ada", "keydiff"}) {
+  for (const char* method : {"tidekv-snap", "snapkv", "full-chunked", "block-ada", "keydiff",
+                             "tidekv-expected", "kivi-2", "headinfer"}) {
     RunSetup flash = setup(kToy);
     flash.options.method = method;
     flash.options.chunk_len = 50;

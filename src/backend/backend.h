@@ -78,9 +78,9 @@ struct AttentionOptions {
   Phase phase = Phase::kPrefill;
   // The rest is for prompts. What frameworks without a fused kernel hold; no rows: is not held.
   DeviceView mask = {};  // [rows, len of the longest head], of causal_mask
-  DeviceView scores =
-      {};  // [group * rows, sum of the heads' lens] f32: all scores, with a mask;
-           // a KV head's rows, query * group + g, lie behind those of the one before
+  // [group * rows, sum of the heads' lens] f32: all scores, with a mask. A KV head's rows,
+  // query * group + g, lie behind those of the one before.
+  DeviceView scores = {};
   DeviceView weights = {};  // the same: what softmax makes of them, undivided
   LseColumns lse = {};
 };

@@ -51,14 +51,14 @@ Result<LayerWorkspace> LayerWorkspace::open(Backend& backend, const ModelConfig&
 Status LayerWorkspace::open_attention(Backend& backend, const ModelConfig& config, DType dtype,
                                       const LayerWorkspaceShape& shape) {
   const bool eager = shape.attention == AttentionKind::kEager;
-  const bool has_past = shape.longest_head > shape.chunk_len;
+  const bool has_past = shape.keys.longest_head > shape.chunk_len;
   if (eager || (shape.attention == AttentionKind::kMasked && has_past)) {
-    const std::int64_t bytes = shape.query_len * shape.longest_head * size_of(dtype);
+    const std::int64_t bytes = shape.query_len * shape.keys.longest_head * size_of(dtype);
     TIDEKV_ASSIGN(mask_, backend.allocate({{Component::kAttentionScores, bytes}}));
   }
   if (eager) {
     const std::int64_t rows = config.num_q_heads / config.num_kv_heads * shape.query_len;
-    const std::int64_t bytes = rows * shape.total_keys * size_of(DType::kF32);
+    const std::int64_t bytes = rows * shape.keys.total * size_of(DType::kF32);
     TIDEKV_ASSIGN(scores_, backend.allocate({{Component::kAttentionScores, bytes}}));
     TIDEKV_ASSIGN(weights_, backend.allocate({{Component::kAttentionScores, bytes}}));
   }

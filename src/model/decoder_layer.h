@@ -33,9 +33,7 @@ struct LayerWorkspaceShape {
   bool as_framework = false;
   HeadStorage staged = {};  // of those keys and values
   AttentionKind attention = AttentionKind::kFlash;
-  // Keys that attention may meet, where it holds anything: of the longest head, and of all heads.
-  std::int64_t longest_head = 0;
-  std::int64_t total_keys = 0;
+  KeyCounts keys = {};  // that attention may meet at once, where it holds anything
 };
 
 // Activation buffers of one layer (component kActivations). Lives while the layer runs.
@@ -67,8 +65,8 @@ class LayerWorkspace {
   Matrix gate_;     // [mlp_tile_len, d_ff], only as frameworks hold them
   Matrix up_;       // the same
   LayerKv staged_;  // of chunk_len rows, likewise
-  Buffer mask_;     // [query_len, longest_head], where attention holds it
-  Buffer scores_;   // [group * query_len, total_keys] f32, likewise
+  Buffer mask_;     // [query_len, keys.longest_head], where attention holds it
+  Buffer scores_;   // [group * query_len, keys.total] f32, likewise
   Buffer weights_;  // the same
 };
 

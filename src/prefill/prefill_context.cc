@@ -72,9 +72,7 @@ Result<LayerWorkspace> PrefillContext::open_workspace(std::int64_t layer, std::i
   shape.as_framework = buffers == Buffers::kAsFramework;
   shape.staged = own().cache->staged_storage();
   shape.attention = request_.attention;
-  const KeyCounts keys = keys_met(layer, shape.chunk_len);
-  shape.longest_head = keys.longest_head;
-  shape.total_keys = keys.total;
+  shape.keys = keys_met(layer, shape.chunk_len);
   shape.mlp_tile_len =
       buffers == Buffers::kTiled ? std::min(shape.query_len, kMlpTileLen) : shape.query_len;
   return LayerWorkspace::open(*backend_, *request_.config, own().cache->shape().dtype, shape);

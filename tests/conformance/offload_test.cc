@@ -64,5 +64,44 @@ TEST_P(Offloading, SomeHeadsAttendAsTheyDoAmongAll) {
   }
 }
 
+// Head by head, one room for the scores of each in turn.
+TEST_P(Offloading, AHeadAloneHoldsAndLeavesWhatItDoesAmongAll) {
+  constexpr std::int64_t kHeads = 3;
+  constexpr std::int64_t kGroup = 2;
+  constexpr std::int64_t kRows = 13;
+  constexpr std::int64_t kLen = 300;
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    const AttentionCase made = attention_case(random_, dtype, {kHeads, kGroup, 64},
+                                              {kLen, kLen, kLen}, kRows, Inputs::kPlain);
+    const Attended all = device_.attend_and_look(made.q, made.kv, Held::kScores, 5);
+    const DeviceTensor q = device_.put(made.q);
+    const DeviceKv cache = device_.put(made.kv);
+    const DeviceTensor mask = device_.put(all.mask);
+    const DeviceTensor scores = device_.garbage(DType::kF32, kGroup * kRows, kLen);
+    const DeviceTensor weights = device_.garbage(DType::kF32, kGroup * kRows, kLen);
+    const DeviceTensor lse = device_.garbage(DType::kF32, 2 * kHeads * kGroup, 7);
+    for (std::int64_t head = 0; head < kHeads; ++head) {
+      KvView alone = cache.view();
+      alone.heads = alone.heads.subspan(static_cast<std::size_t>(head), 1);
+      alone.first_head = head;
+      alone.num_all_heads = kHeads;
+      backend().attend(q.view, alone,
+                       {.mask = mask.view,
+                        .scores = scores.view,
+                        .weights = weights.view,
+                        .lse = {lse.view, 1, 5}});
+      const HostTensor held = device_.get(scores.view);
+      for (std::int64_t entry = 0; entry < held.rows() * kLen; ++entry) {
+        const std::int64_t among_all = head * held.rows() * kLen + entry;
+        ASSERT_EQ(held.at(entry / kLen, entry % kLen),
+                  all.scores.at(among_all / all.scores.cols(), among_all % all.scores.cols()))
+            << "head " << head << ", entry " << entry;
+      }
+    }
+    EXPECT_TRUE(same_bits(device_.get(q.view), all.out));
+    EXPECT_TRUE(same_bits(device_.get(lse.view), all.lse));
+  }
+}
+
 }  // namespace
 }  // namespace tidekv::conformance
