@@ -13,6 +13,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "system/program.h"
@@ -119,6 +120,17 @@ TEST_F(Cli, PlansAPublishedShapeWithoutAModel) {
   EXPECT_EQ(plan.at("final_cache_bytes"), 536870912);
 }
 
+TEST_F(Cli, PlansWhatAttentionHolds) {
+  for (const auto& [attention, holds] :
+       {std::pair("flash", false), std::pair("masked", true), std::pair("eager", true)}) {
+    const Outcome outcome = run({"plan", "--shape", "llama-3.1-8b", "--prompt-len", "64K",
+                                 "--attention", attention, "--report", "json"});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    const json held = json::parse(outcome.out).at("components").at("attention_scores");
+    EXPECT_EQ(held > 0, holds) << attention << ": " << held;
+  }
+}
+
 TEST_F(Cli, AcceptsSizesAsTheyAreWritten) {
   const std::vector<std::pair<std::string, std::string>> sizes = {
       {"8G", "8,589,934,592"},  {"512M", "536,870,912"}, {"1.5GiB", "1,610,612,736"},
@@ -164,6 +176,7 @@ TEST_F(Cli, NamesTheFlagAndWhatWouldBeRight) {
       {{"--method", "snap"}, "--method: 'snap' is not one of tidekv-snap, "},
       {{"--report", "xml"}, "--report: 'xml' is not one of text, json"},
       {{"--dtype", "f16"}, "--dtype: 'f16' is not one of auto, bf16, f32"},
+      {{"--attention", "sdpa"}, "--attention: 'sdpa' is not one of flash, masked, eager"},
       {{"--chunk", "all"}, "--chunk: 'all' is not a whole number"},
       {{"-t", "0"}, "-t: '0' is not a whole number from 1"},
       {{"-s", "x"}, "-s: 'x' is not a whole number"},
