@@ -264,6 +264,20 @@ TEST_F(CliSweep, RefusesWhatTheMemoryLimitDoesNotHold) {
   EXPECT_THAT(outcome.err, HasSubstr("a: line 1: the sweep needs"));
 }
 
+// Each method's prefill has a peak of its own, on the device and in the pool.
+TEST_F(CliSweep, ReportsThePoolOfAMethodThatNeedsLessOfTheDevice) {
+  const auto pool_bytes = [&](const std::string& methods) {
+    const Outcome outcome =
+        sweep_lines({example(0)}, {"--method", methods, "--budget", "256", "-o", "json"});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    const json report = json::parse(outcome.out).at("prompts").at(0);
+    return report.at("pool_bytes").get<std::int64_t>();
+  };
+  const std::int64_t alone = pool_bytes("headinfer");
+  EXPECT_GT(alone, 0);
+  EXPECT_EQ(pool_bytes("snapkv,headinfer,block-snap"), alone);
+}
+
 TEST_F(CliSweep, GivesWhatIsDoneWhenInterrupted) {
   std::string text;
   for (int i = 0; i < 1000; ++i) {

@@ -62,6 +62,12 @@ TEST_F(Cli, SaysSoWhenNothingWasEvicted) {
   const Outcome fits = needle("run", {"-p", "The river kept", "-n", "1"});
   EXPECT_THAT(fits.err, MatchesRegex("kept all [0-9]+ tokens a layer .the prompt fits the "
                                      "budget.\n[^\r]*"));
+  const auto said = [&](const std::string& method) {
+    return needle("run", {"-p", "The river kept", "-n", "1", "--method", method}).err;
+  };
+  EXPECT_THAT(said("full"), HasSubstr("(this method drops nothing)"));
+  EXPECT_THAT(said("headinfer"), HasSubstr("(this method drops nothing)"));
+  EXPECT_THAT(said("kivi-2"), HasSubstr("(this method drops nothing)"));  // all fit the residual
 }
 
 TEST_F(Cli, PlansWhatItRunsToTheByte) {
@@ -419,7 +425,7 @@ void wait_for(const std::string& err_file, const std::string& text) {
 }
 
 // Whole prompt at once: only the kernels can stop early.
-TEST_F(Cli, StopsWithinASecondOfCtrlC) {
+TEST_F(Cli, StopsWithinASecondOfCtrlCOrSigterm) {
   write_file(path("a"), long_prompt());
   for (const std::vector<std::string>& method :
        {std::vector<std::string>{"--method", "tidekv-snap", "--chunk", "64"},
@@ -429,7 +435,7 @@ TEST_F(Cli, StopsWithinASecondOfCtrlC) {
         path("out"));
     wait_for(path("err"), "plan: ");
     std::this_thread::sleep_for(std::chrono::milliseconds(500));  // into the prefill
-    ASSERT_EQ(::kill(pid, SIGINT), 0);
+    ASSERT_EQ(::kill(pid, method[1] == "snapkv" ? SIGINT : SIGTERM), 0);
     const auto sent = std::chrono::steady_clock::now();
     const Outcome outcome = finish(pid);
     EXPECT_EQ(outcome.exit_code, 130) << outcome.err;

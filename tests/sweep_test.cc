@@ -178,7 +178,13 @@ TEST_F(Sweep, RefusesTargetsThatNoRequestCouldHave) {
   wrong.targets = {{"full", 64}, {"half", 64}};
   EXPECT_NE(refusal(wrong).message.find("'half' is unknown"), std::string::npos);
   wrong.targets = {{"full", 64}, {"snapkv", 31}};
-  EXPECT_NE(refusal(wrong).message.find("exceeds --budget 31"), std::string::npos);
+  EXPECT_EQ(refusal(wrong).message,
+            "--window 32: snapkv always retains 32 tokens, which exceeds --budget 31; raise the "
+            "budget or keep fewer always");
+  wrong.prefill.num_sinks = 40;
+  wrong.targets = {{"full", 64}, {"tidekv-recent", 31}};
+  EXPECT_EQ(refusal(wrong).message.substr(0, 40), "--sinks 40: recent always retains 41 tok");
+  wrong.prefill.num_sinks = PrefillOptions::kMethodsSinks;
   for (const char* method : {"block-snap", "full-chunked", "keydiff", "streaming-llm"}) {
     wrong.targets = {{"full", 64}, {method, 64}};
     EXPECT_NE(refusal(wrong).message.find(std::string("--method ") + method + " runs chunk-major"),

@@ -1,11 +1,12 @@
-// Ctrl-C: the first asks the run to stop, the second ends the process.
+// Ctrl-C, or the same asked by SIGTERM: the first asks the run to stop, the second ends the
+// process.
 #pragma once
 
 #include <atomic>
 
 namespace tidekv::cli {
 
-// From now on SIGINT sets the flag. Without this call it ends the process, as usual.
+// From now on SIGINT and SIGTERM set the flag. Without this call they end the process, as usual.
 void catch_interrupts();
 
 // Asks the run to stop for another reason (nobody reads its output any more).
@@ -14,7 +15,7 @@ void request_stop();
 // What an engine watches.
 const std::atomic<bool>* stop_flag();
 
-// Whether SIGINT came.
+// Whether one of the two came.
 bool interrupted();
 
 }  // namespace tidekv::cli

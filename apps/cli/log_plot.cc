@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 namespace tidekv::cli {
 namespace {
@@ -132,8 +133,8 @@ class PanelDrawing {
  public:
   PanelDrawing(const PlotPanel& panel, const Decades& decades, double offset)
       : panel_(&panel), decades_(decades), offset_(offset) {
-    double least = INFINITY;
-    double most = -INFINITY;
+    double least = std::numeric_limits<double>::infinity();
+    double most = -least;
     for (const auto& [x, label] : panel.x_ticks) {
       least = std::min(least, scaled(x));
       most = std::max(most, scaled(x));
@@ -238,7 +239,8 @@ std::string legend(const std::vector<PlotSeries>& series, double width, double t
   std::string out;
   for (std::size_t i = 0; i < series.size(); ++i) {
     const double x = kLeft + kLegendColumn * static_cast<double>(i % columns);
-    const double y = top + kLegendRow * static_cast<double>(i / columns);
+    const std::size_t row = i / columns;
+    const double y = top + kLegendRow * static_cast<double>(row);
     out += fmt::format(
         "<path d=\"M{:.1f} {:.1f}h26\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.8\"/>\n", x, y,
         kColours[static_cast<std::size_t>(series[i].style) % kColours.size()]);

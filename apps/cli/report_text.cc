@@ -194,7 +194,7 @@ std::string heads_text(const std::vector<LayerRetention>& layers) {
 
 }  // namespace
 
-std::string kept_text(const std::vector<LayerRetention>& layers, std::int64_t budget) {
+std::string kept_text(const std::vector<LayerRetention>& layers, const PrefillOptions& options) {
   const std::int64_t total = layers.empty() ? 0 : layers.front().total;
   const bool all = std::all_of(layers.begin(), layers.end(),
                                [](const auto& layer) { return layer.kept == layer.total; });
@@ -203,8 +203,10 @@ std::string kept_text(const std::vector<LayerRetention>& layers, std::int64_t bu
                        layers.front().bits);
   }
   if (all) {
-    return fmt::format("kept all {} tokens a layer ({})", grouped(total),
-                       budget < total ? "this method drops nothing" : "the prompt fits the budget");
+    const std::string_view why = keeps_everything(options.method) ? " (this method drops nothing)"
+                                 : options.budget >= total        ? " (the prompt fits the budget)"
+                                                                  : "";
+    return fmt::format("kept all {} tokens a layer{}", grouped(total), why);
   }
   return fmt::format("kept {} of {} tokens a layer{}", kept_range(layers), grouped(total),
                      heads_text(layers));

@@ -11,7 +11,7 @@ namespace tidekv::cli {
 
 // "kept 1,024 of 16,384 tokens a layer", with the range where layers or heads differ. `budget`
 // tells whether the prompt fits it.
-std::string kept_text(const std::vector<LayerRetention>& layers, std::int64_t budget);
+std::string kept_text(const std::vector<LayerRetention>& layers, const PrefillOptions& options);
 
 // One column for each plan. All are of the same model, prompt and options but for the method.
 std::string plan_text(const ModelInfo& model, const std::vector<PlanReport>& plans,

@@ -116,7 +116,7 @@ Result<RunReport> RunCommand::generate(const Engine& engine, const Request& requ
   callbacks.on_progress = [&](const Progress& now) { progress.update(now); };
   callbacks.on_prefill_done = [&](const std::vector<LayerRetention>& layers) {
     progress.finish();
-    print_message(fmt::format("{}\n", kept_text(layers, request.prefill.budget)));
+    print_message(fmt::format("{}\n", kept_text(layers, request.prefill)));
   };
   callbacks.on_text = [&](std::string_view piece) {
     if (!text.write(piece)) {

@@ -133,6 +133,9 @@ std::string closing_line(const SweepResults& results) {
 }
 
 std::string markdown_text(const SweepResults& results) {
+  if (results.prompts.empty()) {
+    return closing_line(results);
+  }
   std::vector<std::vector<std::string>> rows = {{"method", "budget"}};
   if (results.num_scored() > 0) {
     rows.front().insert(rows.front().end(), {"right", "share", "95 % interval"});

@@ -82,10 +82,13 @@ SweepReport joined(const std::vector<PrefillGroup>& groups, std::vector<SweepRep
     whole.prefill_seconds += part.prefill_seconds;
     whole.compress_seconds += part.compress_seconds;
     whole.process_peak_bytes = std::max(whole.process_peak_bytes, part.process_peak_bytes);
+    const std::int64_t pool_bytes = std::max(whole.memory.pool_bytes, part.memory.pool_bytes);
     if (part.memory.peak_bytes > whole.memory.peak_bytes) {
       whole.memory = part.memory;
       whole.plan.memory = part.plan.memory;
     }
+    whole.memory.pool_bytes = pool_bytes;  // the peaks may be of different prefills
+    whole.plan.memory.pool_bytes = pool_bytes;
   }
   return whole;
 }

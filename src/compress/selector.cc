@@ -42,17 +42,24 @@ Status check_ranges(const SelectorOptions& options) {
   return Ok{};
 }
 
+// The flags from which the recipe's mandatory tokens come.
+std::string mandatory_flags(const ScoreRecipe& recipe, const SelectorOptions& options) {
+  const std::string sinks = "--sinks " + std::to_string(options.num_sinks);
+  const std::string window = "--window " + std::to_string(options.window_len);
+  const bool has_window = recipe.window_len == options.window_len;
+  return !has_window ? sinks : options.num_sinks == 0 ? window : window + " and " + sinks;
+}
+
 }  // namespace
 
 Status check_selector_options(const SelectorEntry& selector, const SelectorOptions& options) {
   TIDEKV_TRY(check_ranges(options));
   const ScoreRecipe recipe = selector.create(options)->score_recipe(options.budget);
   if (recipe.num_mandatory() > options.budget) {
-    return refuse("--window " + std::to_string(options.window_len) + " and --sinks " +
-                  std::to_string(options.num_sinks) + ": " + std::string(selector.name) +
+    return refuse(mandatory_flags(recipe, options) + ": " + std::string(selector.name) +
                   " always retains " + std::to_string(recipe.num_mandatory()) +
                   " tokens, which exceeds --budget " + std::to_string(options.budget) +
-                  "; raise the budget or lower them");
+                  "; raise the budget or keep fewer always");
   }
   return Ok{};
 }
