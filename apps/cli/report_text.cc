@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <string_view>
 
 #include "text_layout.h"
 
@@ -60,9 +61,13 @@ void add_peak_rows(PlanTable& rows, const std::vector<PlanReport>& plans) {
   rows.text("at the peak, bytes", [](const PlanReport&) { return std::string(); });
   const auto& components = plans.front().memory.components;
   for (std::size_t i = 0; i < components.size(); ++i) {
-    rows.bytes("  " + components[i].first, [i](const PlanReport& plan) {
+    const auto bytes = [i](const PlanReport& plan) {
       return i < plan.memory.components.size() ? plan.memory.components[i].second : 0;
-    });
+    };
+    if (std::any_of(plans.begin(), plans.end(),
+                    [&](const PlanReport& plan) { return bytes(plan) != 0; })) {
+      rows.bytes("  " + components[i].first, bytes);
+    }
   }
   rows.bytes("peak", [](const PlanReport& plan) { return plan.memory.peak_bytes; });
   rows.bytes("  transient", [](const PlanReport& plan) { return plan.memory.transient_bytes; });
@@ -198,7 +203,8 @@ std::string kept_text(const std::vector<LayerRetention>& layers, const PrefillOp
   const std::int64_t total = layers.empty() ? 0 : layers.front().total;
   const bool all = std::all_of(layers.begin(), layers.end(),
                                [](const auto& layer) { return layer.kept == layer.total; });
-  if (all && layers.size() > 0 && layers.front().bits > 0) {
+  const bool has_codes = layers.size() > 0 && layers.front().bits > 0;
+  if (all && has_codes && total >= options.kv_residual_len) {
     return fmt::format("kept all {} tokens a layer, older ones in {} bits", grouped(total),
                        layers.front().bits);
   }

@@ -226,8 +226,7 @@ std::vector<LayerRetention> retention_of(const CacheManager& cache) {
     LayerRetention retention;
     retention.kept = cache.layer(layer).total_retained() / cache.shape().num_kv_heads;
     retention.total = cache.shape().prompt_len;
-    const KvQuantiser& quantiser = cache.shape().quantiser;
-    retention.bits = quantiser.residual_len <= retention.total ? quantiser.bits : 0;
+    retention.bits = cache.shape().quantiser.bits;
     if (std::adjacent_find(lens.begin(), lens.end(), std::not_equal_to<>()) != lens.end()) {
       retention.kept_by_head.assign(lens.begin(), lens.end());
     }
