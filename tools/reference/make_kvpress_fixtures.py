@@ -26,9 +26,6 @@ PRESSES = {  # with their defaults, and the budgets they run with
     "key-difference": (lambda ratio: kvpress.KeyDiffPress(ratio), (128, 512)),
     "recent": (lambda ratio: kvpress.StreamingLLMPress(ratio), (128, 512)),
     "expected-attention": (lambda ratio: kvpress.ExpectedAttentionPress(ratio), (128, 512)),
-    "chunkkv": (lambda ratio: kvpress.ChunkKVPress(kvpress.SnapKVPress(ratio)), (128, 512)),
-    "key-difference": (lambda ratio: kvpress.KeyDiffPress(ratio), (128, 512)),
-    "recent": (lambda ratio: kvpress.StreamingLLMPress(ratio), (128, 512)),
     "knorm": (lambda ratio: kvpress.KnormPress(ratio), (128, 512)),
 }
 
