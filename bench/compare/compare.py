@@ -231,7 +231,7 @@ def busy_text(about):
 
 
 def make_tables(options, lengths, samples, peers):
-    """By program: the rows' results; TideKV's own rows follow the first peer's."""
+    """By program: the rows' results; TideKV's own rows, and the bars, are the first peer's."""
     tables = {}
     for program, variants in peers.items():
         rows = quantity_rows(lengths, options.budget)
@@ -239,6 +239,8 @@ def make_tables(options, lengths, samples, peers):
             rows.append(start_row(START_LEN))
         if not tables:
             rows += own_rows(lengths, options.threads)
+        else:
+            rows = [row._replace(bar=None) for row in rows]
         theirs = {peer.name: samples[f"{program}, {peer.name}"] for peer in variants}
         tables[program] = [result_of(row, samples["tidekv"], theirs) for row in rows]
     return tables

@@ -74,6 +74,10 @@ class Table(unittest.TestCase):
         self.assertEqual(result_of(most, {"a": [0.05]}, {})["bar_text"], "at most 5.0 %: met")
         self.assertEqual(result_of(most, {"a": [0.06]}, {})["bar_text"], "at most 5.0 %: missed")
 
+    def test_a_row_without_a_bar_misses_none(self):
+        row = Row("prefill", "a", "b", "tokens/s", True, None)
+        self.assertEqual(result_of(row, {"a": [1]}, {"on": {"b": [2]}})["bar_text"], "")
+
     def test_markdown_has_a_line_for_each_row(self):
         rows = [Row("prefill", "a", "b", "tokens/s", True, 1),
                 Row("compression", "c", None, "share", False, 0.05)]

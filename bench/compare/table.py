@@ -10,7 +10,7 @@ class Row(NamedTuple):
     theirs: Optional[str]  # the peer's; None: ours alone, and the ratio is its value
     unit: str  # a key of UNITS
     higher_is_better: bool
-    bar: float  # of the ratio
+    bar: Optional[float]  # of the ratio; None: the peer is there for comparison
 
 
 # Name: what one is divided by, digits after the point, text after the number.
@@ -31,6 +31,8 @@ def text_of(spread, unit):
 
 
 def bar_text(row, value):
+    if row.bar is None:
+        return ""
     share = row.theirs is None and not row.higher_is_better
     met = value <= row.bar if share else value >= row.bar
     scale, digits, suffix = UNITS["times" if row.theirs else row.unit]

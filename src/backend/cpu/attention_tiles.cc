@@ -89,7 +89,8 @@ std::int64_t AttentionOperands::visible(const RowBlock& block, std::int64_t row,
                                         const KeyTile& tile) const {
   const std::int64_t of_head = block.first + row;
   if (mask.rows() == 0) {
-    return std::clamp<std::int64_t>(shape.visible(head(block).len, of_head) - tile.begin, 0, tile.len);
+    return std::clamp<std::int64_t>(shape.visible(head(block).len, of_head) - tile.begin, 0,
+                                    tile.len);
   }
   // The last column stands for the last key of every head.
   const std::int64_t col = mask.cols() - head(block).len + tile.begin;
