@@ -267,57 +267,6 @@ TEST_F(Cli, ReportsFilesThatCannotBeRead) {
   EXPECT_EQ(needle("run", {"-f", path("")}).exit_code, 3);
 }
 
-TEST_F(Cli, ChecksOutputFilesBeforeTheRun) {
-  for (const char* flag : {"--report-file", "--timeline"}) {
-    const Outcome outcome = needle("run", {"-p", "a", flag, path("none/report")});
-    EXPECT_EQ(outcome.exit_code, 3);
-    EXPECT_THAT(outcome.err, HasSubstr(flag));
-    EXPECT_THAT(outcome.out, IsEmpty());
-  }
-}
-
-TEST_F(Cli, ReportsWritesThatFail) {
-  const Outcome report = needle("run", {"-p", "a", "-n", "1", "--report-file", "/dev/full"});
-  EXPECT_EQ(report.exit_code, 3);
-  EXPECT_THAT(report.err, HasSubstr("/dev/full: cannot write"));
-  const Outcome text =
-      run({"run", "-m", kNeedle, "-p", "a", "-n", "9", "--ignore-eos"}, "/dev/full");
-  EXPECT_EQ(text.exit_code, 1);
-  EXPECT_THAT(text.err, HasSubstr("stdout: cannot write"));
-}
-
-TEST_F(Cli, LeavesNoEmptyReportAndKeepsAnOldOneWhenItFails) {
-  needle("run", {"-p", "a", "-c", "1", "--report-file", path("a")});
-  EXPECT_FALSE(exists(path("a")));
-  write_file(path("b"), "old");
-  needle("run", {"-p", "a", "-c", "1", "--report-file", path("b")});
-  EXPECT_EQ(read_file(path("b")), "old");
-}
-
-TEST_F(Cli, RefusesToOverwriteWhatItReads) {
-  write_file(path("in"), "hello");
-  const std::vector<std::string> run_it = {"-f", path("in"), "-n", "1"};
-  EXPECT_EQ(needle("run", run_it + std::vector<std::string>{"--report-file", path("in")}).exit_code,
-            2);
-  EXPECT_EQ(read_file(path("in")), "hello");
-  const Outcome model =
-      needle("run", run_it + std::vector<std::string>{"--timeline", kNeedle + "/config.json"});
-  EXPECT_EQ(model.exit_code, 2);
-  EXPECT_THAT(model.err, HasSubstr("would overwrite"));
-  const Outcome twice = needle(
-      "run",
-      run_it + std::vector<std::string>{"--timeline", path("a"), "--report-file", path("a")});
-  EXPECT_EQ(twice.exit_code, 2);
-  EXPECT_FALSE(exists(path("a")));
-}
-
-TEST_F(Cli, AnswersEvenIfItsMessagesCannotBeWritten) {
-  const std::string command =
-      kProgram + " run -m " + kNeedle + " -p hi -n 3 --temp 0 >" + path("out") + " 2>/dev/full";
-  EXPECT_EQ(std::system(command.c_str()), 0);
-  EXPECT_FALSE(read_file(path("out")).empty());
-}
-
 TEST_F(Cli, InspectsConfigTensorsAndTokenizer) {
   const Outcome text = needle("inspect", {});
   EXPECT_EQ(text.exit_code, 0) << text.err;

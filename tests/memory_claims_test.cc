@@ -157,6 +157,7 @@ TEST(MemoryClaims, LedgerEqualsFormula) {
             options.max_new_tokens = new_tokens;
             options.chunk_len = 1 + prompt_len / 3;
             options.key_block_len = 77;
+            options.mlp_tile_len = budget == 40 ? 7 : 0;
             options.num_sinks = 4;
             options.all_rows = new_tokens == 2;
             options.kv_residual_len = budget == 64 ? 64 : 128;
@@ -186,6 +187,21 @@ TEST(MemoryClaims, ActivationsAreThoseOfOneChunk) {
   const std::int64_t at_128k =
       peak_of(plan_of("llama-3.1-8b", options, 131072, true), "activations");
   EXPECT_EQ(at_16k, at_128k);
+}
+
+// A control holds gate, up and their product of all its rows, or, tiled, of as many as a tile has.
+TEST(MemoryClaims, MlpTileIsWhatAControlHoldsInItsMlp) {
+  const auto activations = [&](const char* method, std::int64_t tile) {
+    PrefillOptions options;
+    options.method = method;
+    options.mlp_tile_len = tile;
+    return peak_of(plan_of("llama-3.1-8b", options, 65536, true), "activations");
+  };
+  constexpr std::int64_t kRowBytes = 14336 * 2;
+  EXPECT_EQ(activations("snapkv", 0) - activations("snapkv", 256), 3 * (65536 - 256) * kRowBytes);
+  EXPECT_EQ(activations("tidekv-snap", 0), activations("tidekv-snap", 256));
+  EXPECT_EQ(activations("tidekv-snap", 1024) - activations("tidekv-snap", 0), 768 * kRowBytes);
+  EXPECT_EQ(activations("snapkv", 0), activations("snapkv", 1 << 20));
 }
 
 TEST(MemoryClaims, TempDoesNotGrowWithPrompt) {

@@ -14,6 +14,10 @@ TEST_P(ScheduleFidelity, NeedleAt4099TokensIsIndependentOfTheSchedule) {
   expect_independent_of_schedule(kNeedle);
 }
 
+TEST_P(ScheduleFidelity, NeedlesSelectorsRetainTheSameDelayedAndMatched) {
+  expect_every_selector_the_same_delayed_and_matched({"models/needle", 1001, 128, {}});
+}
+
 // Each chunk through all layers: without eviction the same bits again, with it others.
 TEST_P(ScheduleFidelity, NeedleByChunksIsTheFullCacheUnlessItEvicts) {
   const ModelFolder model(kNeedle.model);

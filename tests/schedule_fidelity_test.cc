@@ -6,8 +6,6 @@
 // same of needle.
 #include "system/schedule_fidelity.h"
 
-#include "compress/selector.h"
-
 namespace tidekv::testing {
 namespace {
 
@@ -37,26 +35,7 @@ TEST_P(ScheduleFidelity, LastRowShortcutChangesNothingThatIsKept) {
 
 // Every selector: delayed, chunk by chunk with streamed scores, and its matched control.
 TEST_P(ScheduleFidelity, EverySelectorRetainsTheSameDelayedAndMatched) {
-  const ModelFolder model(kToy.model);
-  const std::vector<std::int32_t> ids = prompt(kToy, model);
-  for (const SelectorEntry& selector : selector_entries()) {
-    if (selector.name.empty() || selector.short_name.empty()) {
-      continue;  // has no two methods
-    }
-    RunSetup matched = setup(kToy);
-    matched.options.method = selector.name;
-    RunSetup delayed = setup(kToy);
-    delayed.options.method = "tidekv-" + std::string(selector.short_name);
-    delayed.options.chunk_len = 50;
-    delayed.options.key_block_len = 37;
-    const RunCapture reference = run_model(model, ids, matched);
-    EXPECT_EQ(first_difference(reference, run_model(model, ids, delayed)), "") << selector.name;
-    std::int64_t kept = 0;
-    for (const LayerCapture& layer : reference.layers) {
-      kept += static_cast<std::int64_t>(layer.positions.size());
-    }
-    EXPECT_EQ(kept, model.config().num_layers * model.config().num_kv_heads * kToy.budget);
-  }
+  expect_every_selector_the_same_delayed_and_matched(kToy);
 }
 
 // Every method, with budgets that keep little, some, all but one and all of the prompt: targets
@@ -91,6 +70,23 @@ TEST_P(ScheduleFidelity, WhatAttentionHoldsChangesNothing) {
       const RunCapture run = run_model(model, ids, holding);
       EXPECT_EQ(first_difference(reference, run), "") << method;
       EXPECT_GT(run.measured_peak.total(), 0);
+    }
+  }
+}
+
+TEST_P(ScheduleFidelity, RowsInsideTheMlpAtOnceChangeNothing) {
+  const ModelFolder model(kToy.model);
+  const std::vector<std::int32_t> ids = prompt(kToy, model);
+  for (const char* method : {"tidekv-snap", "snapkv", "block-snap"}) {
+    RunSetup own = setup(kToy);
+    own.options.method = method;
+    const RunCapture reference = run_model(model, ids, own);
+    for (const std::int64_t tile : {1, 7, 100000}) {
+      RunSetup tiled = own;
+      tiled.options.mlp_tile_len = tile;
+      const RunCapture run = run_model(model, ids, tiled);
+      EXPECT_EQ(first_difference(reference, run), "") << method << ", tile " << tile;
+      EXPECT_EQ(run.planned_peak, run.measured_peak) << method << ", tile " << tile;
     }
   }
 }

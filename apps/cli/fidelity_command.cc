@@ -180,11 +180,8 @@ Status FidelityCommand::check() const {
   if (file_ && file_->empty()) {
     return refuse("-f: the path is empty; expected a file, or - for stdin");
   }
-  if (report_file_ && report_file_ == svg_) {
-    return refuse("--report-file and --svg name the same file; choose two");
-  }
   std::vector<std::string> inputs = {*model_.path};
-  if (file_ && *file_ != "-") {
+  if (file_) {
     inputs.push_back(*file_);
   }
   TIDEKV_TRY(check_not_an_input("--report-file", report_file_, inputs));
@@ -288,22 +285,21 @@ Result<FidelityResults> FidelityCommand::run_all(const Engine& engine,
 
 Result<int> FidelityCommand::execute() {
   TIDEKV_TRY(check());
-  TIDEKV_ASSIGN(auto report_file, open_output("--report-file", report_file_));
-  TIDEKV_ASSIGN(auto svg, open_output("--svg", svg_));
   TIDEKV_ASSIGN(const Engine engine, load_engine(model_));
   TIDEKV_ASSIGN(const std::vector<SweepPrompt> prompts, read_prompts(engine));
   TIDEKV_TRY(check_plans(engine, prompts));
   start_ = std::chrono::steady_clock::now();
-  catch_interrupts();
+  catch_interrupts();  // before there is a file: a killed run leaves no empty report
+  TIDEKV_ASSIGN(OutputFiles files, open_outputs({"--report-file", report_file_}, {"--svg", svg_}));
   TIDEKV_ASSIGN(const FidelityResults results, run_all(engine, prompts));
-  if (report_file) {
-    TIDEKV_TRY(report_file->write(fidelity_text(FidelityFormat::kJson, results)));
-  }
-  if (svg) {
-    TIDEKV_TRY(svg->write(fidelity_svg(results)));
-  }
   StdoutText out;
   out.write(fidelity_text(format_, results));
+  if (files.first) {
+    TIDEKV_TRY(files.first->write(fidelity_text(FidelityFormat::kJson, results)));
+  }
+  if (files.second) {
+    TIDEKV_TRY(files.second->write(fidelity_svg(results)));
+  }
   return out.finish(kExitOk);
 }
 

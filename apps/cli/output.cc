@@ -30,11 +30,17 @@ int write_all(int fd, std::string_view text) {
   return 0;
 }
 
-bool is_same_file(const std::string& a, const std::string& b) {
-  struct stat info_a {};
-  struct stat info_b {};
-  return ::stat(a.c_str(), &info_a) == 0 && ::stat(b.c_str(), &info_b) == 0 &&
-         info_a.st_dev == info_b.st_dev && info_a.st_ino == info_b.st_ino;
+bool is_same_file(const struct stat& a, const struct stat& b) {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+// Whether the file at `path` is what `input`, a path or - for stdin, reads.
+bool is_read_as(const std::string& path, const std::string& input) {
+  struct stat info {};
+  struct stat read {};
+  const bool known = input == "-" ? ::fstat(STDIN_FILENO, &read) == 0 && S_ISREG(read.st_mode)
+                                  : ::stat(input.c_str(), &read) == 0;
+  return known && ::stat(path.c_str(), &info) == 0 && is_same_file(info, read);
 }
 
 // A file is itself; a folder is all the files in it.
@@ -55,11 +61,12 @@ Status check_not_an_input(const char* flag, const std::optional<std::string>& ou
                           const std::vector<std::string>& inputs) {
   for (const std::string& input : inputs) {
     for (const std::string& file : files_of(input)) {
-      if (output && is_same_file(*output, file)) {
-        return Error{ErrorCode::kInvalidArgument,
-                     fmt::format("{} {} would overwrite {}, which this command reads; choose "
-                                 "another file",
-                                 flag, printable(*output), printable(file))};
+      if (output && is_read_as(*output, file)) {
+        return Error{
+            ErrorCode::kInvalidArgument,
+            fmt::format("{} {} would overwrite {}, which this command reads; choose "
+                        "another file",
+                        flag, printable(*output), file == "-" ? "stdin" : printable(file))};
       }
     }
   }
@@ -129,6 +136,13 @@ Status OutputFile::write(std::string_view text) {
   return Ok{};
 }
 
+bool OutputFile::is_same_file(const OutputFile& other) const {
+  struct stat mine {};
+  struct stat others {};
+  return ::fstat(fd_, &mine) == 0 && ::fstat(other.fd_, &others) == 0 && S_ISREG(mine.st_mode) &&
+         cli::is_same_file(mine, others);
+}
+
 Error OutputFile::failure(const char* doing) const {
   return Error{ErrorCode::kBadFile, fmt::format("{} {}: cannot {}: {}", flag_, printable(path_),
                                                 doing, std::strerror(errno))};
@@ -141,6 +155,17 @@ Result<std::optional<OutputFile>> open_output(const char* flag,
   }
   TIDEKV_ASSIGN(OutputFile file, OutputFile::open(flag, *path));
   return std::optional<OutputFile>(std::move(file));
+}
+
+Result<OutputFiles> open_outputs(const OutputPath& first, const OutputPath& second) {
+  TIDEKV_ASSIGN(auto one, open_output(first.flag, first.path));
+  TIDEKV_ASSIGN(auto other, open_output(second.flag, second.path));
+  if (one && other && one->is_same_file(*other)) {
+    return Error{
+        ErrorCode::kInvalidArgument,
+        fmt::format("{} and {} name the same file; choose two", one->flag(), other->flag())};
+  }
+  return OutputFiles{std::move(one), std::move(other)};
 }
 
 void append_timeline(std::string& csv, const std::string& method,

@@ -15,8 +15,8 @@ namespace tidekv::cli {
 // is nowhere left to say it.
 void print_message(std::string_view text);
 
-// Refuses an output path that would overwrite what the run reads: `inputs` are files, or folders
-// with all their files. `flag` names the option.
+// Refuses an output path that would overwrite what the run reads: `inputs` are files, folders with
+// all their files, or - for stdin. `flag` names the option.
 Status check_not_an_input(const char* flag, const std::optional<std::string>& output,
                           const std::vector<std::string>& inputs);
 
@@ -48,6 +48,9 @@ class OutputFile {
 
   // Replaces the content. Once.
   Status write(std::string_view text);
+  // Whether both are one file on a disk, whatever it is called.
+  bool is_same_file(const OutputFile& other) const;
+  const char* flag() const { return flag_; }
 
  private:
   OutputFile(int fd, bool created, const char* flag, std::string path)
@@ -63,6 +66,17 @@ class OutputFile {
 // Nothing if no path was given.
 Result<std::optional<OutputFile>> open_output(const char* flag,
                                               const std::optional<std::string>& path);
+
+struct OutputPath {
+  const char* flag;
+  const std::optional<std::string>& path;
+};
+struct OutputFiles {
+  std::optional<OutputFile> first;
+  std::optional<OutputFile> second;
+};
+// Both, if there are paths; refused if one would overwrite the other.
+Result<OutputFiles> open_outputs(const OutputPath& first, const OutputPath& second);
 
 // Adds the rows of a ledger's timeline; `csv` starts with the header row if it is empty.
 void append_timeline(std::string& csv, const std::string& method,

@@ -22,7 +22,7 @@ namespace {
 
 constexpr const char* kFooter =
     "A run's flags plan as they stand: those that change no bytes are accepted and do nothing.\n"
-    "Exits with 4 if no method asked for fits --memory-limit.";
+    "Exits with 4 if no method asked for fits --memory-limit and --pool-limit.";
 
 class PlanCommand final : public Command {
  public:
@@ -105,14 +105,13 @@ Status PlanCommand::check_flags() const {
 }
 
 Result<int> PlanCommand::report_plans(const ModelInfo& model, const PlanOne& plan_one) {
-  TIDEKV_ASSIGN(auto report_file, open_output("--report-file", report_.file));
-  TIDEKV_ASSIGN(auto timeline_file, open_output("--timeline", report_.timeline_file));
+  TIDEKV_ASSIGN(OutputFiles files, open_reports(report_));
   PrefillOptions options = prefill_;
   std::vector<PlanReport> plans;
   std::string csv;
   for (const std::string& method : methods_) {
     options.method = method;
-    TIDEKV_ASSIGN(PlanReport plan, plan_one(options, timeline_file.has_value()));
+    TIDEKV_ASSIGN(PlanReport plan, plan_one(options, files.second.has_value()));
     append_timeline(csv, method, plan.timeline);
     plans.push_back(std::move(plan));
   }
@@ -127,13 +126,13 @@ Result<int> PlanCommand::report_plans(const ModelInfo& model, const PlanOne& pla
     text = plan_text(model, plans, options);
   }
   StdoutText output;
-  if (report_file) {
-    TIDEKV_TRY(report_file->write(text));
+  if (files.first) {
+    TIDEKV_TRY(files.first->write(text));
   } else {
     output.write(text);
   }
-  if (timeline_file) {
-    TIDEKV_TRY(timeline_file->write(csv));
+  if (files.second) {
+    TIDEKV_TRY(files.second->write(csv));
   }
   const bool fits =
       std::any_of(plans.begin(), plans.end(), [](const PlanReport& plan) { return plan.fits; });

@@ -197,6 +197,20 @@ std::string heads_text(const std::vector<LayerRetention>& layers) {
   return lens.empty() ? "" : fmt::format(", {} to {} a KV head", grouped(*low), grouped(*high));
 }
 
+// Where a preset's way to split a budget missed it.
+std::string preset_text(const std::vector<LayerRetention>& layers, const PrefillOptions& options) {
+  std::int64_t kept = 0;
+  std::int64_t budget = 0;
+  for (const LayerRetention& layer : layers) {
+    kept += layer.kept;
+    budget += std::min(options.budget, layer.total);
+  }
+  const bool meets = kept == budget;
+  return meets || options.budget_split == BudgetSplit::kExact
+             ? ""
+             : fmt::format("; the preset splits a budget of {} so", grouped(options.budget));
+}
+
 }  // namespace
 
 std::string kept_text(const std::vector<LayerRetention>& layers, const PrefillOptions& options) {
@@ -214,8 +228,8 @@ std::string kept_text(const std::vector<LayerRetention>& layers, const PrefillOp
                                                                   : "";
     return fmt::format("kept all {} tokens a layer{}", grouped(total), why);
   }
-  return fmt::format("kept {} of {} tokens a layer{}", kept_range(layers), grouped(total),
-                     heads_text(layers));
+  return fmt::format("kept {} of {} tokens a layer{}{}", kept_range(layers), grouped(total),
+                     heads_text(layers), preset_text(layers, options));
 }
 
 std::string plan_text(const ModelInfo& model, const std::vector<PlanReport>& plans,
@@ -223,7 +237,9 @@ std::string plan_text(const ModelInfo& model, const std::vector<PlanReport>& pla
   PlanTable rows(plans);
   rows.text("method", [](const PlanReport& plan) { return plan.method; });
   rows.text("chunk, tokens", [](const PlanReport& plan) { return grouped(plan.chunk_len); });
-  rows.text("kept a layer, tokens", [](const PlanReport& plan) { return kept_range(plan.layers); });
+  rows.text("kept a layer, tokens", [&](const PlanReport& plan) {
+    return kept_range(plan.layers) + preset_text(plan.layers, options);
+  });
   if (std::any_of(plans.begin(), plans.end(),
                   [](const auto& plan) { return plan.kv_group_len > 0; })) {
     rows.text("  older ones in", quantised_text);

@@ -58,8 +58,10 @@ void add_budget_flag(Flags& flags, PrefillOptions& prefill) {
                {1, kMaxTokens});
 }
 
-void add_prefill_flags(Flags& flags, PrefillOptions& prefill) {
-  flags.group("Cache");
+namespace {
+
+// What is scored, and how the budget is split.
+void add_selection_flags(Flags& flags, PrefillOptions& prefill) {
   flags.add(
       {"--preset", "kvpress|kvcf",
        "that program's window and pooling, and how it splits budgets; flags behind change it"},
@@ -96,7 +98,9 @@ void add_prefill_flags(Flags& flags, PrefillOptions& prefill) {
                 prefill.steepness, {1, kMaxTokens});
   flags.tokens({"--unit", "N", "chunkkv: neighbouring tokens kept or dropped together"},
                prefill.unit_len, {1, kMaxTokens});
+}
 
+void add_quantiser_flags(Flags& flags, PrefillOptions& prefill) {
   flags.add(
       {"--kv-group", "N|auto", "kivi: elements that share a scale; divides the head dimension"},
       "auto: 32 where it does", [&prefill](const std::string& text) -> Status {
@@ -108,8 +112,9 @@ void add_prefill_flags(Flags& flags, PrefillOptions& prefill) {
       });
   flags.tokens({"--kv-residual", "R", "kivi: newest tokens kept as they are; whole groups"},
                prefill.kv_residual_len, {1, kMaxTokens});
+}
 
-  flags.group("Memory");
+void add_memory_flags(Flags& flags, PrefillOptions& prefill) {
   flags.tokens({"-n,--predict,--n-predict", "N", "most tokens to generate; -1: up to the context"},
                prefill.max_new_tokens, {-1, kMaxTokens});
   flags.tokens({"-c,--ctx-size", "N", "cap on prompt + generated; 0: the model's own"},
@@ -126,6 +131,15 @@ void add_prefill_flags(Flags& flags, PrefillOptions& prefill) {
             });
   flags.tokens({"--key-block", "N", "keys scored at once; never changes what is kept"},
                prefill.key_block_len, {1, kMaxTokens});
+  flags.add({"--mlp-tile", "N|auto", "prompt tokens inside the MLP at once; never changes numbers"},
+            "auto: 256; methods that run the whole prompt at once: all of it",
+            [&prefill](const std::string& text) -> Status {
+              prefill.mlp_tile_len = 0;
+              if (text != "auto") {
+                TIDEKV_ASSIGN(prefill.mlp_tile_len, parse_tokens(text, {1, kMaxTokens}));
+              }
+              return Ok{};
+            });
   flags.bytes(
       {"--memory-limit", "SIZE", "refuse what needs more, weights included: 8G, 512M, 1.5GiB"},
       prefill.memory_limit_bytes);
@@ -141,6 +155,16 @@ void add_prefill_flags(Flags& flags, PrefillOptions& prefill) {
       {"--dtype", "auto|bf16|f32", "type of activations and cache"}, prefill.compute_type,
       {{"auto", ComputeType::kAuto}, {"bf16", ComputeType::kBF16}, {"f32", ComputeType::kF32}});
   flags.on_off("--all-rows", prefill.all_rows, "run every row through the last layer");
+}
+
+}  // namespace
+
+void add_prefill_flags(Flags& flags, PrefillOptions& prefill) {
+  flags.group("Cache");
+  add_selection_flags(flags, prefill);
+  add_quantiser_flags(flags, prefill);
+  flags.group("Memory");
+  add_memory_flags(flags, prefill);
 }
 
 void add_sampling_flags(Flags& flags, SamplingFlags& sampling) {
@@ -178,16 +202,16 @@ Status check_report_paths(const ReportFlags& report, const ModelFlags& model,
                           const PromptFlags& prompt) {
   std::vector<std::string> inputs;
   for (const auto& path : {model.path, prompt.file, prompt.tokens}) {
-    if (path && *path != "-") {
+    if (path) {
       inputs.push_back(*path);
     }
   }
-  if (report.file && report.file == report.timeline_file) {
-    return Error{ErrorCode::kInvalidArgument,
-                 "--report-file and --timeline name the same file; choose two"};
-  }
   TIDEKV_TRY(check_not_an_input("--report-file", report.file, inputs));
   return check_not_an_input("--timeline", report.timeline_file, inputs);
+}
+
+Result<OutputFiles> open_reports(const ReportFlags& report) {
+  return open_outputs({"--report-file", report.file}, {"--timeline", report.timeline_file});
 }
 
 }  // namespace tidekv::cli

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "flags.h"
+#include "output.h"
 #include "prompt.h"
 #include "tidekv/engine.h"
 #include "tidekv/options.h"
@@ -53,8 +54,10 @@ struct ReportFlags {
 
 void add_report_flags(Flags& flags, ReportFlags& report);
 
-// Refuses report and timeline paths that would overwrite each other, the model or the prompt.
+// Refuses report and timeline paths that would overwrite the model or the prompt.
 Status check_report_paths(const ReportFlags& report, const ModelFlags& model,
                           const PromptFlags& prompt);
+// Report and timeline.
+Result<OutputFiles> open_reports(const ReportFlags& report);
 
 }  // namespace tidekv::cli

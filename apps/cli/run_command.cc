@@ -32,8 +32,7 @@ class RunCommand final : public Command {
                            std::size_t num_tokens) const;
   void say_what_runs(const Engine& engine, const Request& request) const;
   Result<RunReport> generate(const Engine& engine, const Request& request, StdoutText& text) const;
-  Status write_reports(const RunReport& report, std::optional<OutputFile>& report_file,
-                       std::optional<OutputFile>& timeline_file) const;
+  Status write_reports(const RunReport& report, OutputFiles& files) const;
 
   ModelFlags model_;
   PromptFlags prompt_;
@@ -124,7 +123,6 @@ Result<RunReport> RunCommand::generate(const Engine& engine, const Request& requ
     }
   };
   callbacks.cancel = stop_flag();
-  catch_interrupts();
   Result<RunReport> report = engine.generate(request, callbacks);
   progress.finish();
   if (::isatty(STDOUT_FILENO) == 1 && text.last() != 0 && text.last() != '\n') {
@@ -133,26 +131,23 @@ Result<RunReport> RunCommand::generate(const Engine& engine, const Request& requ
   return report;
 }
 
-Status RunCommand::write_reports(const RunReport& report, std::optional<OutputFile>& report_file,
-                                 std::optional<OutputFile>& timeline_file) const {
+Status RunCommand::write_reports(const RunReport& report, OutputFiles& files) const {
   const std::string text = report_.json() ? to_json(report) + "\n" : run_text(report);
-  if (report_file) {
-    TIDEKV_TRY(report_file->write(text));
+  if (files.first) {
+    TIDEKV_TRY(files.first->write(text));
   } else {
     print_message(fmt::format("{}{}", report_.json() ? "" : "\n", text));
   }
-  if (timeline_file) {
+  if (files.second) {
     std::string csv;
     append_timeline(csv, report.plan.method, report.timeline);
-    TIDEKV_TRY(timeline_file->write(csv));
+    TIDEKV_TRY(files.second->write(csv));
   }
   return Ok{};
 }
 
 Result<int> RunCommand::execute() {
   TIDEKV_TRY(check_report_paths(report_, model_, prompt_));
-  TIDEKV_ASSIGN(auto report_file, open_output("--report-file", report_.file));
-  TIDEKV_ASSIGN(auto timeline_file, open_output("--timeline", report_.timeline_file));
   TIDEKV_TRY(check_model_flags(model_));
   TIDEKV_TRY(check_prompt_flags(prompt_));
   TIDEKV_ASSIGN(const Engine engine, load_engine(model_));
@@ -162,12 +157,14 @@ Result<int> RunCommand::execute() {
   if (verbose_) {
     say_what_runs(engine, request);
   }
+  catch_interrupts();  // before there is a file: a killed run leaves no empty report
+  TIDEKV_ASSIGN(OutputFiles reports, open_reports(report_));
   StdoutText output;
   Result<RunReport> report = generate(engine, request, output);
   if (!report.ok()) {
     return output.failed() ? output.finish(kExitOther) : Result<int>(std::move(report).error());
   }
-  TIDEKV_TRY(write_reports(report.value(), report_file, timeline_file));
+  TIDEKV_TRY(write_reports(report.value(), reports));
   return output.finish(interrupted() ? kExitInterrupted : kExitOk);
 }
 

@@ -104,9 +104,7 @@ Status SweepCommand::check() const {
                        : "no prompts; give a file with one JSON object a line with -f FILE"};
   }
   std::vector<std::string> inputs = {*model_.path};
-  if (*file_ != "-") {
-    inputs.push_back(*file_);
-  }
+  inputs.push_back(*file_);
   return check_not_an_input("--report-file", report_file_, inputs);
 }
 
@@ -214,7 +212,6 @@ Status SweepCommand::run_all(const Engine& engine, const std::vector<SweepPrompt
 
 Result<int> SweepCommand::execute() {
   TIDEKV_TRY(check());
-  TIDEKV_ASSIGN(auto report_file, open_output("--report-file", report_file_));
   TIDEKV_ASSIGN(const Engine engine, load_engine(model_));
   TIDEKV_ASSIGN(const std::vector<SweepPrompt> prompts, read_sweep_prompts(engine, *file_));
   ProgressLine progress(::isatty(STDERR_FILENO) == 1);
@@ -226,8 +223,9 @@ Result<int> SweepCommand::execute() {
   results.targets = targets();
   results.num_prefills = prefill_groups(results.targets).size();
   results.num_prompts = prompts.size();
+  catch_interrupts();  // before there is a file: a killed sweep leaves no empty report
+  TIDEKV_ASSIGN(auto report_file, open_output("--report-file", report_file_));
   StdoutText out;
-  catch_interrupts();
   Status status = run_all(engine, prompts, results, out, progress);
   out.write(results_text(format_, results));
   if (report_file) {

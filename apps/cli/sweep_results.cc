@@ -99,14 +99,16 @@ TargetSummary summary_of(const SweepResults& results, std::size_t target) {
   for (const PromptResult& prompt : results.prompts) {
     const TargetReport& report = prompt.report.targets[target];
     summary.right += prompt.scored && prompt.right[target] ? 1 : 0;
-    summary.kept += mean_kept(report.layers) / count;
+    summary.kept += mean_kept(report.layers);
     summary.alone_peak_bytes =
         std::max(summary.alone_peak_bytes, prompt.report.plan.alone[target].memory.peak_bytes);
-    summary.prefill_seconds += report.prefill_seconds / count;
+    summary.prefill_seconds += report.prefill_seconds;
     summary.decode_tokens +=
         static_cast<double>(std::max<std::int64_t>(report.generated_tokens - 1, 0));
     summary.decode_seconds += report.decode_seconds;
   }
+  summary.kept /= count;
+  summary.prefill_seconds /= count;
   return summary;
 }
 

@@ -40,27 +40,32 @@ std::string number(double value, int decimals) {
 }
 
 tidekv::Result<PlanReport> plan(const char* method, std::int64_t prompt_len,
-                                AttentionImplementation attention = {}) {
-  tidekv::PrefillOptions options;
-  options.attention = attention;
+                                tidekv::PrefillOptions options = {}) {
   options.method = method;
   options.chunk_len = 2048;
   options.max_new_tokens = prompt_len == 131072 ? 0 : 32;  // the context ends at 128K
   return tidekv::plan_shape("llama-3.1-8b", {.num_threads = 2}, options, prompt_len);
 }
 
+double reduction_percent(const PlanReport& from, const PlanReport& to) {
+  return 100.0 * (1.0 - static_cast<double>(to.memory.peak_bytes) /
+                            static_cast<double>(from.memory.peak_bytes));
+}
+
 Status print_row(const PaperRow& paper) {
   TIDEKV_ASSIGN(const PlanReport tide, plan("tidekv-snap", paper.prompt_len));
   TIDEKV_ASSIGN(const PlanReport snap, plan("snapkv", paper.prompt_len));
   TIDEKV_ASSIGN(const PlanReport full, plan("full", paper.prompt_len));
-  const double reduction = 100.0 * (1.0 - static_cast<double>(tide.memory.peak_bytes) /
-                                              static_cast<double>(snap.memory.peak_bytes));
-  std::printf("| %lldK | %.3f | %.3f | %s | %.3f | %.3f | %s | %.2f %% | %s %% | %.3f |\n",
+  TIDEKV_ASSIGN(const PlanReport tiled, plan("snapkv", paper.prompt_len, {.mlp_tile_len = 256}));
+  std::printf("| %lldK | %.3f | %.3f | %s | %.3f | %.3f | %s | %.2f %% | %s %% |",
               static_cast<long long>(paper.prompt_len / 1024), gib(tide.memory.transient_bytes),
               gib(tide.memory.peak_bytes), number(paper.tide_allocated_gib, 3).c_str(),
               gib(snap.memory.transient_bytes), gib(snap.memory.peak_bytes),
-              number(paper.snap_allocated_gib, 3).c_str(), reduction,
-              number(paper.allocated_reduction_percent, 2).c_str(), gib(full.memory.peak_bytes));
+              number(paper.snap_allocated_gib, 3).c_str(), reduction_percent(snap, tide),
+              number(paper.allocated_reduction_percent, 2).c_str());
+  std::printf(" %.3f | %.3f | %.2f %% | %.3f |\n", gib(tiled.memory.transient_bytes),
+              gib(tiled.memory.peak_bytes), reduction_percent(tiled, tide),
+              gib(full.memory.peak_bytes));
   return tidekv::Ok{};
 }
 
@@ -78,24 +83,22 @@ constexpr std::array<PaperAttention, 3> kPaperAttention = {
 
 Status print_attention_row(const PaperAttention& paper, std::size_t at) {
   const std::int64_t prompt_len = std::int64_t{8192} << at;
-  TIDEKV_ASSIGN(const PlanReport tide, plan("tidekv-snap", prompt_len, paper.attention));
-  TIDEKV_ASSIGN(const PlanReport snap, plan("snapkv", prompt_len, paper.attention));
-  const auto peak = [](const PlanReport& report) {
-    return static_cast<double>(report.memory.peak_bytes);
-  };
+  const tidekv::PrefillOptions options = {.attention = paper.attention};
+  TIDEKV_ASSIGN(const PlanReport tide, plan("tidekv-snap", prompt_len, options));
+  TIDEKV_ASSIGN(const PlanReport snap, plan("snapkv", prompt_len, options));
   std::printf("| %s | %lldK | %.3f | %.3f | %.3f | %.3f | %.2f %% | %s |\n", paper.name,
               static_cast<long long>(prompt_len / 1024), gib(tide.memory.transient_bytes),
               gib(tide.memory.peak_bytes), gib(snap.memory.transient_bytes),
-              gib(snap.memory.peak_bytes), 100.0 * (1.0 - peak(tide) / peak(snap)),
-              paper.reduction[at]);
+              gib(snap.memory.peak_bytes), reduction_percent(snap, tide), paper.reduction[at]);
   return tidekv::Ok{};
 }
 
 Status print_flash_attention() {
   std::puts(
       "| prompt | tidekv-snap transient | peak | paper, allocated | snapkv transient | peak |"
-      " paper, allocated | peak reduction | paper | full peak |");
-  std::puts("|---|---|---|---|---|---|---|---|---|---|");
+      " paper, allocated | peak reduction | paper | snapkv, MLP tiled, transient | peak |"
+      " peak reduction | full peak |");
+  std::puts("|---|---|---|---|---|---|---|---|---|---|---|---|---|");
   for (const PaperRow& row : kPaper) {
     TIDEKV_TRY(print_row(row));
   }

@@ -49,7 +49,10 @@ struct PrefillOptions {
   std::int64_t kv_residual_len = 128;  // kivi-2, kivi-4: newest tokens not quantised; whole groups
   std::int64_t chunk_len = 0;          // prompt tokens run at once; 0: largest up to 2048 that fits
   std::int64_t key_block_len = 1024;   // keys scored at once; changes memory, never numbers
-  bool all_rows = false;               // run every row through the last layer (Alg. 1 returns H)
+  // Rows inside the MLP at once; 0: 256, and where the whole prompt runs at once, all. Changes
+  // memory, never numbers.
+  std::int64_t mlp_tile_len = 0;
+  bool all_rows = false;  // run every row through the last layer (Alg. 1 returns H)
   AttentionImplementation attention = AttentionImplementation::kFlash;
   ComputeType compute_type = ComputeType::kAuto;
   std::int64_t memory_limit_bytes = 0;  // weights included; 0: no limit

@@ -70,7 +70,8 @@ FormulaInput formula_input(const ModelContext& model, const ResolvedRequest& req
   in.panel_bytes = model.backend->workspace_bytes(model.num_threads, config.head_dim);
   in.prompt_len = session.prompt_len;
   in.chunk_len = session.chunk_len;
-  in.mlp_tile_len = whole ? session.prompt_len : PrefillContext::kMlpTileLen;
+  const std::int64_t own_tile = whole ? session.prompt_len : PrefillContext::kMlpTileLen;
+  in.mlp_tile_len = session.mlp_tile_len > 0 ? session.mlp_tile_len : own_tile;
   in.mlp_buffers = whole ? 3 : 1;
   in.stages_kv = whole;
   in.key_block_len = session.key_block_len;

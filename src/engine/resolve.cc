@@ -131,6 +131,10 @@ Status check_lengths(const PrefillOptions& options, std::int64_t prompt_len,
     return refuse("--key-block " + std::to_string(options.key_block_len) +
                   ": expected 1 token or more");
   }
+  if (options.mlp_tile_len < 0) {
+    return refuse("--mlp-tile " + std::to_string(options.mlp_tile_len) +
+                  ": expected a number of tokens, or auto");
+  }
   if (options.memory_limit_bytes < 0) {
     return refuse("--memory-limit must not be negative");
   }
@@ -195,6 +199,7 @@ Result<ResolvedRequest> resolve_request(const ModelContext& model, const Prefill
   session.dtype = compute_dtype(model, options.compute_type);
   session.all_rows = options.all_rows;
   session.attention = attention_kind(options.attention);
+  session.mlp_tile_len = options.mlp_tile_len;
 
   request.budget = options.budget;
   request.wanted_new_tokens = options.max_new_tokens;

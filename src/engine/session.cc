@@ -106,6 +106,7 @@ Status Session::run_schedule(HiddenBridge& bridge, std::span<const std::int32_t>
                                .most_rows = options_.prompt_len + generated,
                                .chunk_len = options_.chunk_len,
                                .key_block_len = options_.key_block_len,
+                               .mlp_tile_len = options_.mlp_tile_len,
                                .all_rows = options_.all_rows,
                                .attention = options_.attention,
                                .on_progress = &options_.on_progress};

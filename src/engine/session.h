@@ -33,7 +33,8 @@ struct SessionOptions {
   std::int64_t prompt_len = 0;
   std::int64_t chunk_len = 0;
   std::int64_t key_block_len = 0;
-  std::int64_t growth_len = 0;  // tokens that can be fed after the prompt
+  std::int64_t mlp_tile_len = 0;  // 0: the schedule's own
+  std::int64_t growth_len = 0;    // tokens that can be fed after the prompt
   bool all_rows = false;
   AttentionKind attention = AttentionKind::kFlash;
   PrefillProbe* probe = nullptr;

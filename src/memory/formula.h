@@ -9,8 +9,8 @@
 
 namespace tidekv {
 
-// A request in numbers. For the whole-prompt control chunk_len, mlp_tile_len and key_block_len are
-// prompt_len, mlp_buffers is 3 and keys and values are staged.
+// A request in numbers. For the whole-prompt control chunk_len and key_block_len are prompt_len,
+// and mlp_tile_len too unless it was asked for, mlp_buffers is 3 and keys and values are staged.
 struct FormulaInput {
   std::int64_t num_layers = 0;
   std::int64_t hidden_dim = 0;

@@ -73,8 +73,9 @@ Result<LayerWorkspace> PrefillContext::open_workspace(std::int64_t layer, std::i
   shape.staged = own().cache->staged_storage();
   shape.attention = request_.attention;
   shape.keys = keys_met(layer, shape.chunk_len);
-  shape.mlp_tile_len =
-      buffers == Buffers::kTiled ? std::min(shape.query_len, kMlpTileLen) : shape.query_len;
+  const std::int64_t own_tile = buffers == Buffers::kTiled ? kMlpTileLen : shape.query_len;
+  const std::int64_t tile = request_.mlp_tile_len > 0 ? request_.mlp_tile_len : own_tile;
+  shape.mlp_tile_len = std::min(shape.query_len, tile);
   return LayerWorkspace::open(*backend_, *request_.config, own().cache->shape().dtype, shape);
 }
 

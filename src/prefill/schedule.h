@@ -62,6 +62,7 @@ struct PrefillRequest {
   std::int64_t most_rows = 0;  // that a cache may be asked to hold
   std::int64_t chunk_len = 0;
   std::int64_t key_block_len = 0;
+  std::int64_t mlp_tile_len = 0;  // rows inside the MLP at once; 0: as the buffers have it
   bool all_rows = false;
   AttentionKind attention = AttentionKind::kFlash;
   const std::function<void(const PrefillProgress&)>* on_progress = nullptr;
@@ -73,7 +74,7 @@ class PrefillContext {
   // Activation buffers of a layer.
   enum class Buffers : std::uint8_t {
     kTiled,       // the MLP runs a few hundred rows at once inside the chunk
-    kAsFramework  // the whole chunk; gate, up and product, keys and values each in full
+    kAsFramework  // all rows at once; gate, up and product, keys and values each in full
   };
   static constexpr std::int64_t kMlpTileLen = 256;
 

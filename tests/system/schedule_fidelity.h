@@ -9,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "compress/selector.h"
 #include "system/model_run.h"
 
 namespace tidekv::testing {
@@ -67,6 +68,32 @@ class ScheduleFidelity : public ::testing::TestWithParam<std::tuple<std::string,
       run.options.budget = targets[index].budget;
       EXPECT_EQ(first_difference(run_model(model, ids, run), swept[index]), "")
           << run.options.method << " " << run.options.budget;
+    }
+  }
+
+  // Layer-major with streaming scores equals the whole prompt with dense ones: hidden states,
+  // scores, positions, cache, logits and tokens of every selector, bit for bit.
+  void expect_every_selector_the_same_delayed_and_matched(const FidelityCase& fidelity) const {
+    const ModelFolder model(fidelity.model);
+    const std::vector<std::int32_t> ids = prompt(fidelity, model);
+    for (const SelectorEntry& selector : selector_entries()) {
+      if (selector.name.empty() || selector.short_name.empty()) {
+        continue;  // has no two methods
+      }
+      RunSetup matched = setup(fidelity);
+      matched.options.method = selector.name;
+      RunSetup delayed = setup(fidelity);
+      delayed.options.method = "tidekv-" + std::string(selector.short_name);
+      delayed.options.chunk_len = 50;
+      delayed.options.key_block_len = 37;
+      const RunCapture reference = run_model(model, ids, matched);
+      EXPECT_EQ(first_difference(reference, run_model(model, ids, delayed)), "") << selector.name;
+      std::int64_t kept = 0;
+      for (const LayerCapture& layer : reference.layers) {
+        kept += static_cast<std::int64_t>(layer.positions.size());
+      }
+      const ModelConfig& config = model.config();
+      EXPECT_EQ(kept, config.num_layers * config.num_kv_heads * fidelity.budget) << selector.name;
     }
   }
 
