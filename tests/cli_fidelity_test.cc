@@ -179,8 +179,9 @@ TEST_F(CliFidelity, RefusesRequestsThatAreWrong) {
   EXPECT_THAT(refusal({"-p", "40000"}), HasSubstr("-p 40000: the context holds 32768 tokens"));
   EXPECT_THAT(refusal({"-p", "32768"}), HasSubstr("the context has room for 0"));
   EXPECT_THAT(refusal({"-p", "300", "-o", "svg"}), HasSubstr("'svg' is not one of md, json"));
-  EXPECT_THAT(refusal({"-p", "300", "--svg", path("a"), "--report-file", path("a")}),
-              HasSubstr("name the same file"));
+  EXPECT_THAT(
+      refusal({"-p", "300", "--budget", "64", "--svg", path("a"), "--report-file", path("a")}),
+      HasSubstr("name the same file"));
   EXPECT_THAT(refusal({"-p", "300", "--bugdet", "64"}),
               HasSubstr("did you mean --budget? (see tidekv bench fidelity --help)"));
 }

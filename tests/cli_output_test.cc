@@ -105,9 +105,10 @@ TEST_F(CliOutput, IsOneFileForOneResultHoweverItIsSpelled) {
   EXPECT_FALSE(exists(path("a.json")));
   write_file(path("a"), "old");
   ASSERT_EQ(::link(path("a").c_str(), path("b").c_str()), 0);
-  const Outcome fidelity = needle("bench", {"fidelity", "-m", kNeedle, "-p", "200", "--prompts",
-                                            "1", "--report-file", path("a"), "--svg", path("b")});
+  const Outcome fidelity = run({"bench", "fidelity", "-m", kNeedle, "-p", "200", "--budget", "64",
+                                "--report-file", path("a"), "--svg", path("b")});
   EXPECT_EQ(fidelity.exit_code, 2);
+  EXPECT_THAT(fidelity.err, HasSubstr("--report-file and --svg name the same file"));
   EXPECT_EQ(read_file(path("b")), "old");
 }
 
