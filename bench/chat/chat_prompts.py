@@ -1,21 +1,25 @@
 #!/usr/bin/env python3
 """Writes prompts for a chat model that ask for one fact, as `tidekv sweep` reads them.
 
-Usage: chat_prompts.py TIDEKV MODEL [--tokens 2048] [-n 50] [--seed 1]
+Usage: chat_prompts.py TIDEKV MODEL [--tokens 2048] [-n 50] [--seed 1] [--wording secret]
 
 One sentence tells a seven-digit number for a name; it stands at a random place among four short
 sentences in turn. The question follows, and the assistant's answer is begun up to the number. The
 number of filler sentences is the largest with which the conversation has at most --tokens tokens,
-as `TIDEKV tokenize -m MODEL --chat` counts them.
+as `TIDEKV tokenize -m MODEL --chat` counts them. Other wordings: `space`, the answer is begun with
+the space too; `phone`, the phone number of a first name; `one-filler`, one short sentence only.
 """
 import argparse
 import json
 import os
 import random
 import subprocess
+import sys
+from typing import NamedTuple
 
 FILLER = ["Rain fell on the quiet hills.", "The river kept its slow pace.",
           "A lamp burned in the window.", "Nothing else happened that day."]
+NAMES = ["Anna", "Peter", "London", "Maria", "Paris", "Tom"]
 WORDS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "models", "needle")
 
 
@@ -24,22 +28,38 @@ def words(name):
         return lines.read().split()
 
 
-def conversation(rng, num_fillers, adjectives, nouns):
-    key = f"{rng.choice(adjectives)}-{rng.choice(nouns)}"
+class Wording(NamedTuple):
+    number: str             # what the number is called
+    parts: list[list[str]]  # a key is one of each
+    fillers: list[str]
+    prefix_end: str
+
+
+def wordings():
+    secret = Wording("secret number", [words("words_adj.txt"), words("words_noun.txt")], FILLER, "")
+    return {"secret": secret, "space": secret._replace(prefix_end=" "),
+            "phone": Wording("phone number", [NAMES], FILLER, ""),
+            "one-filler": secret._replace(fillers=FILLER[:1])}
+
+
+def conversation(rng, num_fillers, wording):
+    key = "-".join(rng.choice(part) for part in wording.parts)
     number = str(rng.randrange(1000000, 10000000))
-    fact = f"The secret number of {key} is {number}."
-    sentences = [FILLER[i % len(FILLER)] for i in range(num_fillers)]
-    sentences.insert(rng.randrange(num_fillers + 1), fact)
-    text = " ".join(sentences) + f"\n\nWhat is the secret number of {key}?"
+    beginning = f"The {wording.number} of {key} is"
+    sentences = [wording.fillers[i % len(wording.fillers)] for i in range(num_fillers)]
+    sentences.insert(rng.randrange(num_fillers + 1), f"{beginning} {number}.")
+    text = " ".join(sentences) + f"\n\nWhat is the {wording.number} of {key}?"
     return {"messages": [{"role": "user", "content": text}],
-            "prefix": f"The secret number of {key} is", "answer": number}
+            "prefix": beginning + wording.prefix_end, "answer": number}
 
 
 def num_tokens(tidekv, model, line):
     command = [tidekv, "tokenize", "-m", model, "--chat", "--ids", "-f", "-"]
-    ids = subprocess.run(command, input=line["messages"][0]["content"].encode(), check=True,
-                         stdout=subprocess.PIPE).stdout
-    return len(json.loads(ids))
+    done = subprocess.run(command, input=line["messages"][0]["content"], text=True,
+                          capture_output=True)
+    if done.returncode:
+        sys.exit(done.stderr.strip() or f"{tidekv} ended with {done.returncode}")
+    return len(json.loads(done.stdout))
 
 
 def largest_filler(tokens, count):
@@ -60,11 +80,12 @@ def main():
     parser.add_argument("--tokens", type=int, default=2048, help="of a conversation, at most (2048)")
     parser.add_argument("-n", type=int, default=50, help="prompts (50)")
     parser.add_argument("--seed", type=int, default=1)
+    known = wordings()
+    parser.add_argument("--wording", choices=known, default="secret")
     options = parser.parse_args()
-    lists = words("words_adj.txt"), words("words_noun.txt")
 
     def prompt(seed, num_fillers):
-        return conversation(random.Random(seed), num_fillers, *lists)
+        return conversation(random.Random(seed), num_fillers, known[options.wording])
 
     fillers = largest_filler(options.tokens, lambda n: num_tokens(
         options.tidekv, options.model, prompt(options.seed, n)))

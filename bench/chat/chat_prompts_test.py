@@ -3,13 +3,12 @@
 import random
 import unittest
 
-from chat_prompts import FILLER, conversation, largest_filler, words
+from chat_prompts import FILLER, conversation, largest_filler, wordings
 
 
 class ChatPrompts(unittest.TestCase):
-    def prompt(self, seed, num_fillers=40):
-        lists = words("words_adj.txt"), words("words_noun.txt")
-        return conversation(random.Random(seed), num_fillers, *lists)
+    def prompt(self, seed, num_fillers=40, wording="secret"):
+        return conversation(random.Random(seed), num_fillers, wordings()[wording])
 
     def test_one_sentence_tells_what_the_question_asks(self):
         line = self.prompt(3)
@@ -34,6 +33,13 @@ class ChatPrompts(unittest.TestCase):
                   for seed in range(50)]
         self.assertLess(min(places), 200)
         self.assertGreater(max(places), 800)
+
+    def test_every_wording_tells_its_number_once_and_begins_to_say_it_again(self):
+        for wording in wordings():
+            line = self.prompt(7, wording=wording)
+            text, begun = line["messages"][0]["content"], line["prefix"].rstrip()
+            self.assertEqual(text.count(f"{begun} {line['answer']}."), 1, wording)
+            self.assertTrue(text.endswith(f"What is t{begun[1:].removesuffix(' is')}?"), wording)
 
     def test_as_much_filler_as_fits(self):
         for most in (0, 1, 2, 7, 100):

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """How many prompts of chat_prompts.py Transformers answers right with what kvpress keeps.
 
-Usage: kvpress_answers.py TIDEKV GGUF PROMPTS [-n 6]   (a minute a prompt of 2,000 tokens)
+Usage: kvpress_answers.py TIDEKV GGUF PROMPTS [-n 6] [--press NAME,...] [--budget K,...]
+                          [--window W] [--kernel N]   (a minute a prompt of 2,000 tokens)
 
-Same token ids as `tidekv sweep`, float32, greedy, kvpress's defaults (tidekv: --preset kvpress). An
-environment for it: tools/reference/kvpress_requirements.txt.
+Same token ids as `tidekv sweep`, float32, greedy, kvpress's defaults (tidekv: --preset kvpress), but
+for SnapKV's window and kernel where they are given. An environment for it:
+tools/reference/kvpress_requirements.txt.
 """
 import argparse
 import json
@@ -17,7 +19,6 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache
 
 PRESSES = {"full": None, "snapkv": kvpress.SnapKVPress, "tova": kvpress.TOVAPress,
            "recent": kvpress.StreamingLLMPress, "expected-attention": kvpress.ExpectedAttentionPress}
-BUDGETS = (256, 512)
 NEW_TOKENS = 10
 
 
@@ -37,6 +38,12 @@ def ratio_of(budget, length):
     """The ratio of which kvpress makes `budget`; 1 - budget / length alone may round to one less."""
     ratio = 1 - budget / length
     return ratio if int(length * (1 - ratio)) == budget else ratio - 1e-9
+
+
+def press_of(name, ratio, options):
+    if name == "snapkv":
+        return PRESSES[name](ratio, window_size=options.window, kernel_size=options.kernel)
+    return PRESSES[name](ratio)
 
 
 def prefill(model, ids, cache, press):
@@ -60,13 +67,26 @@ def answer(model, ids, press):
     return out
 
 
-def main():
+def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("tidekv", help="the program, for its token ids")
     parser.add_argument("gguf")
     parser.add_argument("prompts", help="what chat_prompts.py wrote")
     parser.add_argument("-n", type=int, default=6, help="prompts, from the first (6)")
+    parser.add_argument("--press", default=",".join(PRESSES), help="of " + ", ".join(PRESSES))
+    parser.add_argument("--budget", default="256,512", help="tokens kept (256,512)")
+    parser.add_argument("--window", type=int, default=64, help="snapkv: last tokens that ask (64)")
+    parser.add_argument("--kernel", type=int, default=5, help="snapkv: tokens pooled (5)")
     options = parser.parse_args()
+    options.press = options.press.split(",")
+    options.budget = [int(budget) for budget in options.budget.split(",")]
+    if not PRESSES.keys() >= set(options.press):
+        parser.error("--press: expected some of " + ", ".join(PRESSES))
+    return options
+
+
+def main():
+    options = parse_arguments()
     folder, file = os.path.split(os.path.abspath(options.gguf))
     model = AutoModelForCausalLM.from_pretrained(folder, gguf_file=file, dtype=torch.float32).eval()
     tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=file)
@@ -75,11 +95,11 @@ def main():
         lines = [json.loads(line) for line in stream][:options.n]
     for line in lines:
         ids = ids_of(options.tidekv, options.gguf, line)
-        for name, press in PRESSES.items():
-            for budget in BUDGETS if press else (len(ids),):
-                kept = press and press(ratio_of(budget, len(ids)))
+        for name in options.press:
+            for budget in options.budget if PRESSES[name] else [None]:
+                kept = press_of(name, ratio_of(budget, len(ids)), options) if budget else None
                 text = tokenizer.decode(answer(model, ids, kept))
-                key = f"{name} {budget}" if press else name
+                key = f"{name} {budget}" if budget else name
                 right[key] = right.get(key, 0) + (line["answer"] in text)
                 print(len(ids), key, repr(text), flush=True)
     for key, count in right.items():
