@@ -50,6 +50,10 @@ inline Vector divide(Vector a, Vector b) { return _mm256_div_ps(a, b); }
 inline Vector multiply_add(Vector a, Vector b, Vector c) { return _mm256_fmadd_ps(a, b, c); }
 inline Vector multiply_subtract(Vector a, Vector b, Vector c) { return _mm256_fmsub_ps(a, b, c); }
 inline Vector subtract_product(Vector a, Vector b, Vector c) { return _mm256_fnmadd_ps(a, b, c); }
+// a[0] * b + c in every lane.
+inline Vector multiply_add_lane(const float* a, Vector b, Vector c) {
+  return multiply_add(all_lanes(*a), b, c);
+}
 // b where a lane is NaN.
 inline Vector larger(Vector a, Vector b) { return _mm256_max_ps(a, b); }
 inline Vector smaller(Vector a, Vector b) { return _mm256_min_ps(a, b); }

@@ -50,6 +50,9 @@ struct PairMultiplyAdd {
   static __m512 add(__m512 sum, __m512 factor, __m512 b) {
     return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(factor), reinterpret_cast<__m512bh>(b));
   }
+  static __m512 add_lane(__m512 sum, const float* factor, __m512 b) {
+    return add(sum, all_lanes(*factor), b);
+  }
 };
 
 void multiply(const float* a, const float* panel, std::int64_t rows, std::int64_t depth,

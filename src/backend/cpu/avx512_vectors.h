@@ -53,6 +53,12 @@ inline Vector divide(Vector a, Vector b) { return _mm512_div_ps(a, b); }
 inline Vector multiply_add(Vector a, Vector b, Vector c) { return _mm512_fmadd_ps(a, b, c); }
 inline Vector multiply_subtract(Vector a, Vector b, Vector c) { return _mm512_fmsub_ps(a, b, c); }
 inline Vector subtract_product(Vector a, Vector b, Vector c) { return _mm512_fnmadd_ps(a, b, c); }
+// a[0] * b + c in every lane. The instruction reads a[0] itself: left to it, the compiler spends
+// one more on the load.
+inline Vector multiply_add_lane(const float* a, Vector b, Vector c) {
+  asm("vfmadd231ps %2%{1to16%}, %1, %0" : "+v"(c) : "v"(b), "m"(*a));
+  return c;
+}
 // b where a lane is NaN.
 inline Vector larger(Vector a, Vector b) { return _mm512_max_ps(a, b); }
 inline Vector smaller(Vector a, Vector b) { return _mm512_min_ps(a, b); }

@@ -1,17 +1,23 @@
 #include "backend/cpu/block_sums.h"
 
+#include <limits>
+
 #include "backend/cpu/operations.h"
 
 namespace tidekv::cpu {
 namespace {
 
 constexpr std::int64_t kSumDepth = 128;  // of one chain
-constexpr std::int64_t kMaxRows = kTallBlock.rows;
-constexpr std::int64_t kMaxSums = kTallBlock.rows * kTallBlock.cols;
-static_assert(kWideBlock.rows <= kMaxRows && kWideBlock.rows * kWideBlock.cols <= kMaxSums);
-static_assert(kTallBlock.rows % kStripRows == 0 && kTallBlock.cols % kPanelCols == 0);
-static_assert(kWideBlock.rows % kStripRows == 0 && kWideBlock.cols % kPanelCols == 0);
-static_assert(kSumDepth <= kPanelDepth && kDotDepth <= kMaxRows * kRowStride);
+static_assert(kBlockRows % kStripRows == 0 && kBlockSums / kBlockRows >= kPanelDepth);
+static_assert(kSumDepth <= kPanelDepth && kDotDepth <= kBlockRows * kRowStride);
+
+// What a product cut so takes, in multiply-adds of one thread. Widening a row takes as long as
+// multiplying it by 20 columns, packing a column as long as multiplying it by 13 rows; and one
+// thread may begin late, or be slowed down, which costs a part of a task.
+std::int64_t cost_of(const BlockShape& block, std::int64_t num_blocks, int num_threads) {
+  const std::int64_t one = block.rows * block.cols + 20 * block.rows + 13 * block.cols;
+  return ceil_div(num_blocks, num_threads) * one + (num_threads > 1 ? one / 4 : 0);
+}
 
 Element element_in_panel(DType weights) {
   return is_quantised(weights) ? Element::kF32 : element_of(weights);
@@ -19,14 +25,40 @@ Element element_in_panel(DType weights) {
 
 }  // namespace
 
+BlockShape block_shape(std::int64_t rows, std::int64_t cols, std::int64_t parts, int num_threads) {
+  const std::int64_t enough_blocks = std::int64_t{4} * num_threads;
+  BlockShape best;
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  std::int64_t num_rows = ceil_div(rows, kBlockRows);  // of blocks
+  do {
+    const Pieces row_cut(rows, ceil_div(rows, num_rows), kStripRows);
+    const std::int64_t most =
+        std::min(kBlockCols, kBlockSums / row_cut.len) / parts / kPanelCols * kPanelCols;
+    const std::int64_t fewest = ceil_div(cols, most);
+    const std::int64_t last =
+        std::max(fewest + std::int64_t{2} * num_threads, enough_blocks / num_rows);
+    for (std::int64_t num_cols = fewest; num_cols <= last; ++num_cols) {
+      const Pieces col_cut(cols, ceil_div(cols, num_cols), kPanelCols);
+      const BlockShape block{std::min(rows, row_cut.len), parts * col_cut.len};
+      const std::int64_t cost = cost_of(block, row_cut.num * col_cut.num, num_threads);
+      if (cost < least) {
+        least = cost;
+        best = {row_cut.len, col_cut.len};
+      }
+    }
+    num_rows *= 2;
+  } while (num_rows <= enough_blocks);
+  return best;
+}
+
 std::int64_t BlockSums::scratch_floats() {
-  return kMaxRows * kRowStride + kSumDepth * kPanelCols + kPanelCols * kSumDepth + kMaxSums;
+  return kBlockRows * kRowStride + kSumDepth * kPanelCols + kPanelCols * kSumDepth + kBlockSums;
 }
 
 BlockSums::BlockSums(const Kernels& kernels, float* scratch)
     : kernels_(kernels),
       a_(scratch),
-      panel_(a_ + kMaxRows * kRowStride),
+      panel_(a_ + kBlockRows * kRowStride),
       wide_(panel_ + kSumDepth * kPanelCols),
       sums_(wide_ + kPanelCols * kSumDepth) {}
 
@@ -36,7 +68,7 @@ void BlockSums::compute(DeviceView a, const Range& rows, std::span<const Columns
   for (const Columns& part : parts) {
     stride_ += padded(part.range.count);
   }
-  TIDEKV_DCHECK(rows.count <= kMaxRows && rows.count * stride_ <= kMaxSums);
+  TIDEKV_DCHECK(rows.count <= kBlockRows && rows.count * stride_ <= kBlockSums);
   const bool as_stored = phase == Phase::kDecode;
   std::int64_t k = 0;
   do {  // once even for depth 0: the empty sum is 0

@@ -34,14 +34,19 @@ struct Columns {
   Range range;
 };
 
-// Most rows and columns of a block.
-struct BlockLimits {
+// Rows and columns of a block.
+struct BlockShape {
   std::int64_t rows = 0;
   std::int64_t cols = 0;
 };
-inline constexpr BlockLimits kTallBlock{384, 192};
-// Of columns that belong together.
-inline constexpr BlockLimits kWideBlock{288, 256};
+// A block fills a good part of the second-level cache, and no more.
+inline constexpr std::int64_t kBlockRows = 288;
+inline constexpr std::int64_t kBlockCols = 576;
+inline constexpr std::int64_t kBlockSums = 99'840;
+
+// How a product of so many rows and columns is cut: columns of `parts` that belong together count
+// as one. The last block of a row or a column may be smaller.
+BlockShape block_shape(std::int64_t rows, std::int64_t cols, std::int64_t parts, int num_threads);
 
 class BlockSums {
  public:
@@ -55,7 +60,7 @@ class BlockSums {
   // Row r of the first part; the next part is `padded(count)` floats on.
   const float* row(std::int64_t r) const { return sums_ + r * stride_; }
   static std::int64_t padded(std::int64_t count) { return round_up(count, kPanelCols); }
-  // Room for kWideBlock.cols floats beside the sums.
+  // Room for kBlockRows * kRowStride floats beside the sums.
   float* spare() const { return a_; }
 
  private:
@@ -68,7 +73,7 @@ class BlockSums {
   void add_biases(std::int64_t num_rows, std::span<const Columns> parts) const;
 
   const Kernels& kernels_;
-  float* a_;      // [kTallBlock.rows, kRowStride]
+  float* a_;      // [kBlockRows, kRowStride]
   float* panel_;  // [kSumDepth, kPanelCols]
   float* wide_;   // [kPanelCols, kSumDepth], expanded weights
   float* sums_;   // [rows, stride_]
@@ -106,15 +111,6 @@ class BlockGrid {
   Pieces rows_;
   Pieces cols_;
 };
-
-// How many columns a block may have, of `cols` in all: fewer than `most` where there would be too
-// few blocks for the threads.
-inline std::int64_t block_cols(std::int64_t cols, std::int64_t most, std::int64_t num_row_blocks,
-                               int num_threads) {
-  constexpr std::int64_t kTasksPerThread = 4;
-  const std::int64_t wanted = ceil_div(kTasksPerThread * num_threads, num_row_blocks);
-  return std::clamp(ceil_div(cols, wanted), most / 3, most);
-}
 
 // Calls body(task, thread) for all tasks: on all threads, or on one where waking the others would
 // take longer than all the multiply-adds.

@@ -60,16 +60,18 @@ std::int64_t num_sums(std::span<const Part> parts) {
   return sums;
 }
 
-Pieces row_pieces(std::int64_t num_rows) { return {num_rows, kWideBlock.rows, kStripRows}; }
-
 // Of all parts alike, so that a block has about as many columns as one of an ordinary product.
-std::int64_t heads_of_block(const Context& context, std::span<const Part> parts,
-                            std::int64_t head_dim) {
-  TIDEKV_CHECK_OP(head_dim, <=, kWideBlock.cols);
+struct HeadBlocks {
+  std::int64_t rows;
+  std::int64_t heads;
+};
+
+HeadBlocks head_blocks(const Context& context, std::span<const Part> parts, std::int64_t head_dim) {
+  TIDEKV_CHECK_OP(head_dim, <=, kBlockSums / kBlockRows);
   const std::int64_t num_rows = parts.back().rows.count;
-  const std::int64_t cols = block_cols(num_sums(parts) / num_rows, kWideBlock.cols,
-                                       row_pieces(num_rows).num, context.pool.num_threads());
-  return std::max<std::int64_t>(1, cols / head_dim);
+  const BlockShape shape =
+      block_shape(num_rows, num_sums(parts) / num_rows, 1, context.pool.num_threads());
+  return {shape.rows, std::max<std::int64_t>(1, shape.cols / head_dim)};
 }
 
 class Projector {
@@ -127,11 +129,11 @@ void project_heads(const Context& context, DeviceView a, const HeadProjection& p
        {projection.k, projection.k_norm, true, all, kv.keys, kv.heads},
        {projection.v, {}, false, all, kv.values, kv.heads}}};
   const std::int64_t head_dim = kv.head_dim();
-  const std::int64_t heads_at_once = heads_of_block(context, parts, head_dim);
+  const HeadBlocks most = head_blocks(context, parts, head_dim);
   const auto cut = [&](const Part& part) {
     const std::int64_t num_heads = part.linear.weight.rows() / head_dim;
-    return BlockGrid(part.rows.count, row_pieces(part.rows.count), num_heads,
-                     Pieces(num_heads, heads_at_once, 1));
+    return BlockGrid(part.rows.count, Pieces(part.rows.count, most.rows, kStripRows), num_heads,
+                     Pieces(num_heads, most.heads, 1));
   };
   const std::array<BlockGrid, 3> blocks = {cut(parts[0]), cut(parts[1]), cut(parts[2])};
   const Projector projector(context, a, projection, head_dim);

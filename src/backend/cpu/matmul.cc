@@ -8,10 +8,10 @@
 namespace tidekv::cpu {
 namespace {
 
-BlockGrid cut(DeviceView out, const BlockLimits& limits, int num_threads) {
-  const Pieces rows(out.rows(), limits.rows, kStripRows);
-  const std::int64_t cols = block_cols(out.cols(), limits.cols, rows.num, num_threads);
-  return {out.rows(), rows, out.cols(), Pieces(out.cols(), cols, kPanelCols)};
+BlockGrid cut(DeviceView out, std::int64_t parts, int num_threads) {
+  const BlockShape shape = block_shape(out.rows(), out.cols(), parts, num_threads);
+  return {out.rows(), Pieces(out.rows(), shape.rows, kStripRows), out.cols(),
+          Pieces(out.cols(), shape.cols, kPanelCols)};
 }
 
 }  // namespace
@@ -23,7 +23,7 @@ void matmul(const Context& context, DeviceView a, DeviceView w, DeviceView out,
   if (out.rows() == 0 || out.cols() == 0) {
     return;
   }
-  const BlockGrid blocks = cut(out, kTallBlock, context.pool.num_threads());
+  const BlockGrid blocks = cut(out, 1, context.pool.num_threads());
   const auto narrow =
       options.mode == MatmulMode::kAccumulate ? context.kernels.narrow_add : context.kernels.narrow;
   const auto compute = [&](std::int64_t task, int thread) {
@@ -41,11 +41,10 @@ void matmul(const Context& context, DeviceView a, DeviceView w, DeviceView out,
 
 void gated_matmul(const Context& context, DeviceView a, const Linear<DeviceView>& gate,
                   const Linear<DeviceView>& up, DeviceView out, Phase phase) {
-  constexpr BlockLimits kLimits{kWideBlock.rows, kWideBlock.cols / 2};
   if (out.rows() == 0 || out.cols() == 0) {
     return;
   }
-  const BlockGrid blocks = cut(out, kLimits, context.pool.num_threads());
+  const BlockGrid blocks = cut(out, 2, context.pool.num_threads());
   const Element type = element_of(out.dtype());
   const auto compute = [&](std::int64_t task, int thread) {
     const Range rows = blocks.rows_of(task);
@@ -54,7 +53,7 @@ void gated_matmul(const Context& context, DeviceView a, const Linear<DeviceView>
     BlockSums sums(context.kernels, context.scratch(thread, BlockSums::scratch_floats()));
     sums.compute(a, rows, columns, phase);
     float* left = sums.spare();
-    float* right = left + kLimits.cols;
+    float* right = left + kBlockCols;
     for (std::int64_t r = 0; r < rows.count; ++r) {
       context.kernels.narrow(sums.row(r), cols.count, type, left);
       context.kernels.narrow(sums.row(r) + BlockSums::padded(cols.count), cols.count, type, right);

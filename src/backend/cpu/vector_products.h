@@ -93,6 +93,9 @@ void pack_rows(const void* from, Element type, std::int64_t stride, std::int64_t
 
 struct FusedMultiplyAdd {
   static Vector add(Vector sum, Vector factor, Vector b) { return multiply_add(factor, b, sum); }
+  static Vector add_lane(Vector sum, const float* factor, Vector b) {
+    return multiply_add_lane(factor, b, sum);
+  }
 };
 
 // kRows rows side by side with kFactors rows of factors, each by the same operations as alone.

@@ -14,8 +14,15 @@ namespace {
 constexpr std::int64_t kTileCols = 2 * kLanes;
 static_assert(kPanelCols % kTileCols == 0);
 
+// Rows whose factor both multiply-adds read from memory; it is loaded once for the others. Each way
+// alone fills up one part of the processor: a load apart is one more instruction to issue, of
+// which a busy neighbour on the same core leaves too few, and a load for each multiply-add takes
+// all that the cache can answer.
+constexpr bool reads_factor(int row) { return row % 3 != 0; }
+
 // A tile of kRows x kTileCols accumulators stays in registers beside two vectors of the panel and
-// one broadcast. MultiplyAdd::add(sum, factor, b) takes a vector of the panel into as many sums.
+// one broadcast. MultiplyAdd::add(sum, factor, b) takes a vector of the panel into as many sums;
+// add_lane(sum, a, b) reads the factor at a.
 template <typename MultiplyAdd, int kRows>
 void multiply_tile(const float* a, const float* panel, std::int64_t depth, Start start, float* c,
                    std::int64_t c_stride) {
@@ -32,9 +39,15 @@ void multiply_tile(const float* a, const float* panel, std::int64_t depth, Start
     const Vector b1 = load<Element::kF32>(panel, k * kPanelCols + kLanes);
     TIDEKV_UNROLL
     for (int r = 0; r < kRows; ++r) {
-      const Vector factor = all_lanes(a[r * kRowStride + k]);
-      left[r] = MultiplyAdd::add(left[r], factor, b0);
-      right[r] = MultiplyAdd::add(right[r], factor, b1);
+      const float* at = a + r * kRowStride + k;
+      if (reads_factor(r)) {
+        left[r] = MultiplyAdd::add_lane(left[r], at, b0);
+        right[r] = MultiplyAdd::add_lane(right[r], at, b1);
+      } else {
+        const Vector factor = all_lanes(*at);
+        left[r] = MultiplyAdd::add(left[r], factor, b0);
+        right[r] = MultiplyAdd::add(right[r], factor, b1);
+      }
     }
   }
   TIDEKV_UNROLL
