@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""How many prompts of chat_prompts.py Transformers answers right with what kvpress keeps.
+"""How many prompts Transformers answers right with what kvpress keeps.
 
-Usage: kvpress_answers.py TIDEKV GGUF PROMPTS [-n 6] [--press NAME,...] [--budget K,...]
+Usage: kvpress_answers.py TIDEKV MODEL PROMPTS [-n 6] [--press NAME,...] [--budget K,...]
                           [--window W] [--kernel N]   (a minute a prompt of 2,000 tokens)
 
 Same token ids as `tidekv sweep`, float32, greedy, kvpress's defaults (tidekv: --preset kvpress), but
@@ -18,7 +18,8 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache
 
 PRESSES = {"full": None, "snapkv": kvpress.SnapKVPress, "tova": kvpress.TOVAPress,
-           "recent": kvpress.StreamingLLMPress, "expected-attention": kvpress.ExpectedAttentionPress}
+           "recent": kvpress.StreamingLLMPress, "expected-attention": kvpress.ExpectedAttentionPress,
+           "key-difference": kvpress.KeyDiffPress}
 NEW_TOKENS = 10
 
 
@@ -28,7 +29,9 @@ def token_ids(program, model, text, *flags):
 
 
 def ids_of(program, model, line):
-    """A conversation of one message, and the beginning of its answer."""
+    """Of a plain prompt, or of a conversation of one message and the beginning of its answer."""
+    if "prompt" in line:
+        return token_ids(program, model, line["prompt"])
     [message] = line["messages"]
     return (token_ids(program, model, message["content"], "--chat")
             + token_ids(program, model, line["prefix"], "--no-bos"))
@@ -38,6 +41,13 @@ def ratio_of(budget, length):
     """The ratio of which kvpress makes `budget`; 1 - budget / length alone may round to one less."""
     ratio = 1 - budget / length
     return ratio if int(length * (1 - ratio)) == budget else ratio - 1e-9
+
+
+def load(path):
+    """A GGUF file or a Hugging Face folder."""
+    folder, file = (path, None) if os.path.isdir(path) else os.path.split(os.path.abspath(path))
+    model = AutoModelForCausalLM.from_pretrained(folder, gguf_file=file, dtype=torch.float32)
+    return model.eval(), AutoTokenizer.from_pretrained(folder, gguf_file=file)
 
 
 def press_of(name, ratio, options):
@@ -70,10 +80,11 @@ def answer(model, ids, press):
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("tidekv", help="the program, for its token ids")
-    parser.add_argument("gguf")
-    parser.add_argument("prompts", help="what chat_prompts.py wrote")
+    parser.add_argument("model", help="a GGUF file or a Hugging Face folder")
+    parser.add_argument("prompts", help="what chat_prompts.py or needle_prompt --jsonl wrote")
     parser.add_argument("-n", type=int, default=6, help="prompts, from the first (6)")
-    parser.add_argument("--press", default=",".join(PRESSES), help="of " + ", ".join(PRESSES))
+    parser.add_argument("--press", default="full,snapkv,tova,recent,expected-attention",
+                        help="of " + ", ".join(PRESSES))
     parser.add_argument("--budget", default="256,512", help="tokens kept (256,512)")
     parser.add_argument("--window", type=int, default=64, help="snapkv: last tokens that ask (64)")
     parser.add_argument("--kernel", type=int, default=5, help="snapkv: tokens pooled (5)")
@@ -87,14 +98,12 @@ def parse_arguments():
 
 def main():
     options = parse_arguments()
-    folder, file = os.path.split(os.path.abspath(options.gguf))
-    model = AutoModelForCausalLM.from_pretrained(folder, gguf_file=file, dtype=torch.float32).eval()
-    tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=file)
+    model, tokenizer = load(options.model)
     right = {}
     with open(options.prompts, encoding="utf-8") as stream:
         lines = [json.loads(line) for line in stream][:options.n]
     for line in lines:
-        ids = ids_of(options.tidekv, options.gguf, line)
+        ids = ids_of(options.tidekv, options.model, line)
         for name in options.press:
             for budget in options.budget if PRESSES[name] else [None]:
                 kept = press_of(name, ratio_of(budget, len(ids)), options) if budget else None
